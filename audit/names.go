@@ -9,10 +9,12 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
-// minName is how long the storage's name of a volume must be to be looked for in the volume sources of PVs. A number would be found everywhere.
+// minName is how long the storage's name of a volume must be to be looked for in the volume sources
+// of PVs. A number would be found everywhere.
 const minName = 8
 
-// MayStandFor returns a function that reports whether a PV of any origin and name may be that of a listed volume. It is if
+// MayStandFor returns a function that reports whether a PV of any origin and name may be that of a
+// listed volume. It is if
 //   - the PV names the volume's claim by its UID,
 //   - the PV has no UID, and names the volume's claim by its name, or
 //   - its volume source contains the storage's name of the volume, as an iSCSI name contains the ID of a Cinder volume.
@@ -38,8 +40,8 @@ func MayStandFor(volume Volume) func(pv *corev1.PersistentVolume) bool {
 	}
 }
 
-// apart returns what finds a name in a text of JSON, in capitals or not, and not as a part of a longer word or number. Beside a slash, as at the ends of a path, anything
-// may stand.
+// apart returns what finds a name in a text of JSON, in capitals or not, and not as a part of a
+// longer word or number. Beside a slash, as at the ends of a path, anything may stand.
 func apart(name string) *regexp.Regexp {
 	quoted, err := json.Marshal(name) // as it stands in such a text
 	if err != nil {

@@ -25,15 +25,18 @@ type Kind string
 const (
 	// ClaimLost is a claim that is bound to a PV that does not exist.
 	ClaimLost Kind = "ClaimLost"
-	// PVTerminating is a PV that is being deleted, and keeps a finalizer of the dispatcher although no claim is bound to it.
+	// PVTerminating is a PV that is being deleted, and keeps a finalizer of the dispatcher although
+	// no claim is bound to it.
 	PVTerminating Kind = "PVTerminating"
 	// SecretMissing is a PV whose Secret does not exist, SecretLeft a Secret that no PV names.
 	SecretMissing Kind = "SecretMissing"
 	SecretLeft    Kind = "SecretLeft"
-	// RecordHeld is the record of a claim that is bound or does not exist any more, PodHeld a pod that the dispatcher's finalizer keeps longer than its run.
+	// RecordHeld is the record of a claim that is bound or does not exist any more, PodHeld a pod
+	// that the dispatcher's finalizer keeps longer than its run.
 	RecordHeld Kind = "RecordHeld"
 	PodHeld    Kind = "PodHeld"
-	// VolumeMissing is a PV without its volume, VolumeLeft a volume that nothing stands for, VolumeTwice one of several volumes of a claim.
+	// VolumeMissing is a PV without its volume, VolumeLeft a volume that nothing stands for,
+	// VolumeTwice one of several volumes of a claim.
 	VolumeMissing Kind = "VolumeMissing"
 	VolumeLeft    Kind = "VolumeLeft"
 	VolumeTwice   Kind = "VolumeTwice"
@@ -46,14 +49,16 @@ type Finding struct {
 	UID string
 	// Object names it as kubectl does, or a volume by its ID.
 	Object string
-	// Age is since when it exists, or is being deleted. It is zero for a volume of which it is not known.
+	// Age is since when it exists, or is being deleted. It is zero for a volume of which it is not
+	// known.
 	Age time.Duration
 	// Size is of its volume, in bytes, zero if it is not known.
 	Size int64
 	Why  string
 	// Fix is the command with which an administrator ends it.
 	Fix string
-	// Class is the storage class, as far as it is known. ListedBy is the class whose storage has listed the volume.
+	// Class is the storage class, as far as it is known. ListedBy is the class whose storage has
+	// listed the volume.
 	Class, ListedBy string
 	// Volume is the volume of VolumeLeft and VolumeTwice.
 	Volume Volume
@@ -111,7 +116,8 @@ func (x *index) secretsMissing() []Finding {
 	return out
 }
 
-// createSecret returns the command that creates a Secret. Its name is an annotation's: one that names no Secret may be a flag for kubectl.
+// createSecret returns the command that creates a Secret. Its name is an annotation's: one that
+// names no Secret may be a flag for kubectl.
 func createSecret(namespace, name string) string {
 	if len(validation.IsDNS1123Label(namespace))+len(validation.IsDNS1123Subdomain(name)) > 0 {
 		return "let the annotation " + contract.AnnSecret + " name a Secret, with the login that the storage has for the volume"
@@ -182,7 +188,8 @@ func (x *index) podsHeld() []Finding {
 	return out
 }
 
-// whyPodHeld returns why a pod is there for nothing, empty if it is not, and the command that ends it. The container of a pod whose Job no longer exists ends by itself.
+// whyPodHeld returns why a pod is there for nothing, empty if it is not, and the command that ends
+// it. The container of a pod whose Job no longer exists ends by itself.
 func (x *index) whyPodHeld(pod *corev1.Pod) (why, fix string) {
 	job := x.jobs[types.NamespacedName{Namespace: pod.Namespace, Name: pod.Labels[batchv1.JobNameLabel]}]
 	mayRun, _ := runs.MayRun(pod, x.Now)
@@ -196,8 +203,9 @@ func (x *index) whyPodHeld(pod *corev1.Pod) (why, fix string) {
 	}
 }
 
-// fixOfPod returns the command that removes the dispatcher's finalizer of a pod, and no other: by the Job controller's it still counts the pod. It does nothing if
-// the finalizers have changed meanwhile.
+// fixOfPod returns the command that removes the dispatcher's finalizer of a pod, and no other: by
+// the Job controller's it still counts the pod. It does nothing if the finalizers have changed
+// meanwhile.
 func fixOfPod(pod *corev1.Pod) string {
 	at := slices.Index(pod.Finalizers, jobs.FinalizerRecord)
 	return quote.Command("kubectl", "patch", "pod", pod.Name, "-n", pod.Namespace, "--type=json", "-p", fmt.Sprintf(

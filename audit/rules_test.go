@@ -75,7 +75,8 @@ func claimGone(s *audit.State) { s.Claims, s.PVs = nil, nil }
 // held is a change: the Job is the claim's record.
 func held(s *audit.State) { s.Jobs[0].Finalizers = []string{jobs.FinalizerRecord} }
 
-// deletedAt is a change: the Job is being deleted, and had not finished before. No condition says so then.
+// deletedAt is a change: the Job is being deleted, and had not finished before. No condition says
+// so then.
 func deletedAt(at metav1.Time) func(*audit.State) {
 	return func(s *audit.State) { s.Jobs[0].Status.Conditions, s.Jobs[0].DeletionTimestamp = nil, &at }
 }

@@ -24,7 +24,8 @@ type State struct {
 	PVs, Others []*corev1.PersistentVolume
 
 	Jobs []*batchv1.Job
-	// OtherJobs are those of the dispatchers of other provisioners, which may work on the same storage.
+	// OtherJobs are those of the dispatchers of other provisioners, which may work on the same
+	// storage.
 	OtherJobs []*batchv1.Job
 	Pods      []*corev1.Pod
 	// Secrets are those with the label of a claim's UID. What is in them is not needed.
@@ -44,7 +45,8 @@ func (s *State) isForeign(v Volume) bool {
 	return s.ClusterUID != "" && v.ClusterUID != "" && v.ClusterUID != s.ClusterUID
 }
 
-// Grace is how long something may take to come to its end before it is a finding: the dispatcher and Kubernetes' own controllers work on it.
+// Grace is how long something may take to come to its end before it is a finding: the dispatcher
+// and Kubernetes' own controllers work on it.
 const Grace = 15 * time.Minute
 
 // index is what the rules look up.
@@ -102,8 +104,8 @@ func (x *index) addJobs() {
 	}
 }
 
-// overSince returns since when nothing more is to be expected of a Job, and false if something is. One that was deleted before it had finished gets no
-// condition any more.
+// overSince returns since when nothing more is to be expected of a Job, and false if something is.
+// One that was deleted before it had finished gets no condition any more.
 func (x *index) overSince(job *batchv1.Job) (metav1.Time, bool) {
 	switch {
 	case runs.IsFinished(job):

@@ -11,9 +11,9 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/quote"
 )
 
-// volumes compares what the storages list with the PVs. Volumes of other clusters are theirs. Classes
-// may share a storage, so a volume is reported once: as the class that it names has listed it or, if that
-// has not, as another has.
+// volumes compares what the storages list with the PVs. Volumes of other clusters are theirs.
+// Classes may share a storage, so a volume is reported once: as the class that it names has listed
+// it or, if that has not, as another has.
 func (x *index) volumes() []Finding {
 	var out, own, others []Finding
 	for _, class := range slices.Sorted(maps.Keys(x.Volumes)) {
@@ -49,8 +49,9 @@ type identity struct {
 	class, uid, object string
 }
 
-// volume judges one of some volumes of a claim that a class lists. A storage may name a volume as it likes, and an odd name refuses no list: then one volume
-// would hide the findings of all others. So its name is quoted wherever it is printed.
+// volume judges one of some volumes of a claim that a class lists. A storage may name a volume as
+// it likes, and an odd name refuses no list: then one volume would hide the findings of all others.
+// So its name is quoted wherever it is printed.
 func (x *index) volume(class string, v Volume, ofClaim int) *Finding {
 	found := Finding{
 		Kind: VolumeLeft, UID: v.UID, Object: "volume " + quote.Name(v.Volume), Age: x.ageOf(v), Size: v.Size, Class: cmp.Or(v.Class, class), ListedBy: class, Volume: v,
@@ -68,11 +69,12 @@ func (x *index) volume(class string, v Volume, ofClaim int) *Finding {
 	return &found
 }
 
-// isArgument reports whether --fix takes a volume's name for that of one volume. A comma separates two, "*" stands for all, and a value in quotes is read as a
-// field of CSV.
+// isArgument reports whether --fix takes a volume's name for that of one volume. A comma separates
+// two, "*" stands for all, and a value in quotes is read as a field of CSV.
 func isArgument(volume string) bool { return volume != "*" && !strings.ContainsAny(volume, ",\"\r\n") }
 
-// mayStandFor reports whether a PV, of whomever, may stand for a volume: an administrator keeps the volume by it.
+// mayStandFor reports whether a PV, of whomever, may stand for a volume: an administrator keeps the
+// volume by it.
 func (x *index) mayStandFor(v Volume) bool {
 	may := MayStandFor(v)
 	return slices.ContainsFunc(x.PVs, may) || slices.ContainsFunc(x.Others, may)
@@ -90,8 +92,9 @@ func (x *index) volumesMissing(class string, count map[string]int) []Finding {
 	return out
 }
 
-// CheckAround returns what is wrong, where the storages were listed between two states, the first of them without volumes: a volume is a finding only if
-// it is one by both. Between them one may have been made or deleted.
+// CheckAround returns what is wrong, where the storages were listed between two states, the first
+// of them without volumes: a volume is a finding only if it is one by both. Between them one may
+// have been made or deleted.
 func CheckAround(before, after State) []Finding {
 	before.Volumes = after.Volumes
 	found := Check(after)

@@ -76,7 +76,8 @@ func TestVolumesAreJudgedByTheirCluster(t *testing.T) {
 	}
 }
 
-// A storage may name volumes of another one, and its list comes first: it hides none of the other's findings, and no command deletes one of them by its list.
+// A storage may name volumes of another one, and its list comes first: it hides none of the other's
+// findings, and no command deletes one of them by its list.
 func TestAListReachesNoVolumeOfAnotherStorage(t *testing.T) {
 	t.Parallel()
 	own := audit.Volume{UID: "left", Volume: leftID, ClusterUID: ownCluster, Class: "gold"}
@@ -110,8 +111,9 @@ func TestAListReachesNoVolumeOfAnotherStorage(t *testing.T) {
 	}
 }
 
-// A storage that names a volume in an odd way hides no other finding, and its name stands in no command. What --fix would read as another name, or as all, is
-// not named to it; every other name is one word of the command.
+// A storage that names a volume in an odd way hides no other finding, and its name stands in no
+// command. What --fix would read as another name, or as all, is not named to it; every other name
+// is one word of the command.
 func TestAnOddNameOfAVolumeIsQuotedAndHidesNothing(t *testing.T) {
 	t.Parallel()
 	for name, fix := range map[string]string{

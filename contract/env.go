@@ -2,12 +2,12 @@ package contract
 
 import "strings"
 
-// EnvPrefix begins the name of every variable that the dispatcher sets. It keeps a property named "path" or
-// "ld-preload" harmless.
+// EnvPrefix begins the name of every variable that the dispatcher sets. It keeps a property named
+// "path" or "ld-preload" harmless.
 const EnvPrefix = "FLEX_"
 
-// EnvName returns the variable of a property: FLEX_ and the name in upper case, with an underscore for every
-// character outside [A-Z0-9].
+// EnvName returns the variable of a property: FLEX_ and the name in upper case, with an underscore
+// for every character outside [A-Z0-9].
 func EnvName(property string) string {
 	return EnvPrefix + strings.Map(func(r rune) rune {
 		switch {
@@ -45,8 +45,8 @@ const (
 	PropListedVolume   = "listed-volume"
 )
 
-// APIProperties returns every reserved property. The selected node's zone is selected-zone, since the original
-// design's example has a property of its own named zone.
+// APIProperties returns every reserved property. The selected node's zone is selected-zone, since
+// the original design's example has a property of its own named zone.
 func APIProperties() []string {
 	return []string{
 		PropVerb, PropPVName, PropUsername, PropGroup, PropStorageClass, PropServiceAccount, PropKubeAPI,

@@ -26,10 +26,12 @@ const (
 	TryAgain      Verdict = "TryAgain"
 	// NotStarted is not an exit code: the container was never created, so it made nothing.
 	NotStarted Verdict = "NotStarted"
-	// Disrupted and Unknown are not exit codes: the pod was evicted or deleted, or no pod is left to read.
+	// Disrupted and Unknown are not exit codes: the pod was evicted or deleted, or no pod is left
+	// to read.
 	Disrupted Verdict = "Disrupted"
 	Unknown   Verdict = "Unknown"
-	// Unlisted is not an exit code: a batch failed, or may have, and reported nothing about this request.
+	// Unlisted is not an exit code: a batch failed, or may have, and reported nothing about this
+	// request.
 	Unlisted Verdict = "Unlisted"
 )
 
@@ -51,11 +53,12 @@ func VerdictOf(code int) Verdict {
 	}
 }
 
-// MadeNothing reports whether a provision with this verdict is known to have left nothing in the storage.
+// MadeNothing reports whether a provision with this verdict is known to have left nothing in the
+// storage.
 func (v Verdict) MadeNothing() bool {
 	return v == BadConfig || v == NoCredentials || v == NotStarted
 }
 
-// Counted reports whether a run with this verdict counts as an attempt. A run that was disrupted from outside does
-// not.
+// Counted reports whether a run with this verdict counts as an attempt. A run that was disrupted
+// from outside does not.
 func (v Verdict) Counted() bool { return v != Disrupted && v != Unknown && v != Unlisted }

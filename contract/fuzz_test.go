@@ -10,7 +10,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
-// Requests that were read can be written, and are then read as the same, all at once and one by one.
+// Requests that were read can be written, and are then read as the same, all at once and one by
+// one.
 func FuzzDecodeRequests(f *testing.F) {
 	f.Add([]byte(`{"version":"flex-provisioner.io/v1","verb":"provision","requests":[{"uid":"u1","size":1,"properties":{"a":"b"}},{"uid":"u2","source":{"name":"x"}}]}`))
 	f.Add([]byte(`{"version":"flex-provisioner.io/v1","verb":"delete","requests":[{"uid":"u1","undo":true},{"uid":"u1"}]}`))
@@ -61,7 +62,8 @@ func FuzzDecodeListEnd(f *testing.F) {
 	})
 }
 
-// Every result that was read from a message can be written as one line, which is read as the same, and which is not for the claim's user.
+// Every result that was read from a message can be written as one line, which is read as the same,
+// and which is not for the claim's user.
 func FuzzDecodeResults(f *testing.F) {
 	f.Add("claim: no room\n" + `{"uid":"u1","code":0,"capacity":"2Gi"}` + "\n" + `{"uid":"u2","code":75,"message":"claim: busy"}`)
 	f.Add(`{"uid":"u1","code":0,"capacity":1073741824}` + "\r\n" + `{"uid":"u1","code":null}` + "\n{}")

@@ -2,18 +2,20 @@ package contract
 
 import "strings"
 
-// ClaimPrefix begins a line of the termination message that is meant for the claim's user. Every other line goes only
-// to the Job's event, in the config's namespace: a "set -x" must not show a credential to a user.
+// ClaimPrefix begins a line of the termination message that is meant for the claim's user. Every
+// other line goes only to the Job's event, in the config's namespace: a "set -x" must not show a
+// credential to a user.
 const ClaimPrefix = "claim: "
 
 // MaxMessage is the number of bytes of the termination log that the kubelet keeps.
 const MaxMessage = 4096
 
-// MaxBatch is the largest batch-size. The results of more requests would not fit into a termination message.
+// MaxBatch is the largest batch-size. The results of more requests would not fit into a termination
+// message.
 const MaxBatch = MaxMessage / 64
 
-// MaxFiles is the largest size of the files of a batch together, in bytes. They are stored in the pod's annotations,
-// which may be 256 KiB large.
+// MaxFiles is the largest size of the files of a batch together, in bytes. They are stored in the
+// pod's annotations, which may be 256 KiB large.
 const MaxFiles = 200 << 10
 
 // ForClaim returns the lines of a termination message that are for the claim's user, without their

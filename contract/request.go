@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Requests is the content of RequestFile. It has been a list since the first version, so that an image may declare a
-// batch-size without a new format.
+// Requests is the content of RequestFile. It has been a list since the first version, so that an
+// image may declare a batch-size without a new format.
 type Requests struct {
 	Version string    `json:"version"`
 	Verb    Verb      `json:"verb"`
@@ -16,7 +16,8 @@ type Requests struct {
 
 // Request is one claim's request to the image.
 type Request struct {
-	// UID of the claim. Every name in the storage derives from it, so that a rerun finds what an earlier run made.
+	// UID of the claim. Every name in the storage derives from it, so that a rerun finds what an
+	// earlier run made.
 	UID       string `json:"uid"`
 	PVName    string `json:"pvName"`
 	Namespace string `json:"claimNamespace"`
@@ -30,25 +31,27 @@ type Request struct {
 	// AttributesClass is the claim's volumeAttributesClassName.
 	AttributesClass string `json:"volumeAttributesClass,omitempty"`
 	ReclaimPolicy   string `json:"reclaimPolicy"`
-	// SelectedNode is the node that the scheduler selected, with WaitForFirstConsumer. On delete and expand it is the
-	// volume's node, if it has one.
+	// SelectedNode is the node that the scheduler selected, with WaitForFirstConsumer. On delete
+	// and expand it is the volume's node, if it has one.
 	SelectedNode string `json:"selectedNode,omitempty"`
 	// SelectedZone is that node's topology.kubernetes.io/zone.
 	SelectedZone string `json:"selectedZone,omitempty"`
-	// SelectedTopology holds the labels of that node that say where it is: zone, region and hostname, by the labels'
-	// own names.
+	// SelectedTopology holds the labels of that node that say where it is: zone, region and
+	// hostname, by the labels' own names.
 	SelectedTopology map[string]string `json:"selectedTopology,omitempty"`
-	// AllowedTopologies of the class: alternatives, each a list of values by label. A volume must be reachable from
-	// where one of them holds; if there is none, from anywhere.
+	// AllowedTopologies of the class: alternatives, each a list of values by label. A volume must
+	// be reachable from where one of them holds; if there is none, from anywhere.
 	AllowedTopologies []map[string][]string `json:"allowedTopologies,omitempty"`
 	Username          string                `json:"username,omitempty"`
 	Group             string                `json:"group,omitempty"`
-	// Undo is set on a delete of what a provision may have made although no PV was ever written, or although no claim
-	// was ever bound to the PV.
+	// Undo is set on a delete of what a provision may have made although no PV was ever written, or
+	// although no claim was ever bound to the PV.
 	Undo bool `json:"undo,omitempty"`
-	// ListedVolume is set on a delete of an audit: the volume, as the image has listed it. No other is deleted, whatever carries the UID.
+	// ListedVolume is set on a delete of an audit: the volume, as the image has listed it. No other
+	// is deleted, whatever carries the UID.
 	ListedVolume string `json:"listedVolume,omitempty"`
-	// ClusterUID is the UID of the namespace kube-system, which no two clusters share. It is empty where it is not known.
+	// ClusterUID is the UID of the namespace kube-system, which no two clusters share. It is empty
+	// where it is not known.
 	ClusterUID string `json:"clusterUID,omitempty"`
 	// Source is what the volume is to be cloned from, nil for an empty volume.
 	Source *Source `json:"source,omitempty"`
@@ -68,8 +71,8 @@ func (r Requests) Encode() (string, error) {
 	return string(b), nil
 }
 
-// DecodeRequests parses the content of RequestFile. It rejects another version and an unknown verb, and accepts
-// unknown fields, since a newer dispatcher may add some.
+// DecodeRequests parses the content of RequestFile. It rejects another version and an unknown verb,
+// and accepts unknown fields, since a newer dispatcher may add some.
 func DecodeRequests(data []byte) (Requests, error) {
 	var r Requests
 	if err := json.Unmarshal(data, &r); err != nil {
@@ -78,8 +81,8 @@ func DecodeRequests(data []byte) (Requests, error) {
 	return r, checkHeader(r.Version, r.Verb)
 }
 
-// DecodeRequest parses only the request of one claim. It returns the request's place and the number of all as well,
-// and rejects what DecodeRequests rejects.
+// DecodeRequest parses only the request of one claim. It returns the request's place and the number
+// of all as well, and rejects what DecodeRequests rejects.
 func DecodeRequest(data []byte, uid string) (request Request, i, n int, err error) {
 	var r struct {
 		Version string

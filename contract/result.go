@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Result is what happened to one request: a line of JSON in the termination message. Each request of a batch has one.
-// An expand has one that says how large the volume is.
+// Result is what happened to one request: a line of JSON in the termination message. Each request
+// of a batch has one. An expand has one that says how large the volume is.
 type Result struct {
 	// UID of the claim.
 	UID string `json:"uid"`
@@ -34,7 +34,8 @@ func (r Result) Encode() (string, error) {
 	return string(b) + "\n", nil
 }
 
-// DecodeResults returns the results among the lines of a termination message. All other lines are for people.
+// DecodeResults returns the results among the lines of a termination message. All other lines are
+// for people.
 func DecodeResults(message string) []Result {
 	var out []Result
 	for line := range strings.Lines(message) {
@@ -46,8 +47,8 @@ func DecodeResults(message string) []Result {
 	return out
 }
 
-// Capacity is a size as it is written: "2Gi", or a plain number of bytes, which in JSON may be a number. The reader
-// has to check that it is a quantity of Kubernetes.
+// Capacity is a size as it is written: "2Gi", or a plain number of bytes, which in JSON may be a
+// number. The reader has to check that it is a quantity of Kubernetes.
 type Capacity string
 
 // Bytes returns the Capacity of a number of bytes.
@@ -61,7 +62,8 @@ func (c Capacity) MarshalJSON() ([]byte, error) {
 	return json.Marshal(string(c))
 }
 
-// UnmarshalJSON reads a text or a number. Like Kubernetes it accepts no text with an escape, since no quantity needs one.
+// UnmarshalJSON reads a text or a number. Like Kubernetes it accepts no text with an escape, since
+// no quantity needs one.
 func (c *Capacity) UnmarshalJSON(data []byte) error {
 	if string(data) == "null" {
 		return nil
@@ -85,7 +87,8 @@ func (c *Capacity) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// isNotOfQuantities reports whether no quantity has a character. Some of these would be written with an escape, which is not read.
+// isNotOfQuantities reports whether no quantity has a character. Some of these would be written
+// with an escape, which is not read.
 func isNotOfQuantities(r rune) bool {
 	return (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z') && !strings.ContainsRune("+-.", r)
 }

@@ -19,7 +19,8 @@ type auditPolicy struct {
 	} `json:"rules"`
 }
 
-// The roles are compared with the requests in the audit log: it has every request of every account for a resource, when it is answered.
+// The roles are compared with the requests in the audit log: it has every request of every account
+// for a resource, when it is answered.
 func TestAuditLogHasEveryRequestOfAnAccount(t *testing.T) {
 	var policy auditPolicy
 	if err := yaml.UnmarshalStrict([]byte(content(t, "test/cluster/audit-policy.yaml")), &struct {

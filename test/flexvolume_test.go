@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// What the driver calls on a node, and what stands in for it here: $T is the test's folder, and each call that changes something is in $T/calls.
-// A mount is a file in its directory.
+// What the driver calls on a node, and what stands in for it here: $T is the test's folder, and
+// each call that changes something is in $T/calls. A mount is a file in its directory.
 var nodeTools = map[string]string{
 	"iscsiadm": `case "$*" in
   *--login*) [ ! -e "$T/refused" ] || { echo 'login refused' >&2; exit 24; }; touch "$T/session"; ln -sf "$T/disk" "$T/by-path/$(cat "$T/link")" ;;
@@ -45,7 +45,8 @@ type flexNode struct {
 	options  map[string]string
 }
 
-// newFlexNode has a blank disk, and the options that the kubelet makes of the golden PV and its Secret.
+// newFlexNode has a blank disk, and the options that the kubelet makes of the golden PV and its
+// Secret.
 func newFlexNode(t *testing.T) *flexNode {
 	t.Helper()
 	n := &flexNode{t: t, dir: t.TempDir()}
@@ -172,7 +173,8 @@ func (n *flexNode) want(calls ...string) {
 
 const podA, podB = "8d5a6f3c-1f0e-4c11-9a55-00000000000a", "8d5a6f3c-1f0e-4c11-9a55-00000000000b"
 
-// The driver logs in with what the PV and its Secret say, makes a file system once, and takes everything away again.
+// The driver logs in with what the PV and its Secret say, makes a file system once, and takes
+// everything away again.
 func TestFlexVolumeDriverMountsWithWhatTheKubeletGives(t *testing.T) {
 	n := newFlexNode(t)
 	if a := n.driver("init"); a.Status != "Success" || a.Capabilities["attach"] {

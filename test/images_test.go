@@ -77,7 +77,8 @@ func imageOf(t *testing.T, user string, layers ...[]entry) string {
 	return path
 }
 
-// What scripts/images.sh builds is refused if it would run as root, and our own images if they hold anything but their binary.
+// What scripts/images.sh builds is refused if it would run as root, and our own images if they hold
+// anything but their binary.
 func TestImageThatRunsAsRootOrHoldsAShellIsRefused(t *testing.T) {
 	ours := []string{"--only", "/flex-dispatcher"}
 	binary := []string{"flex-dispatcher"}
@@ -116,7 +117,8 @@ func checkImage(t *testing.T, arguments ...string) (says string, refused bool) {
 	return string(out), err != nil
 }
 
-// Every node pulls an image before its first run. What compresses well may be larger than what does not.
+// Every node pulls an image before its first run. What compresses well may be larger than what does
+// not.
 func TestImageThatIsLargeWhenCompressedIsRefused(t *testing.T) {
 	random := make([]byte, 25_000_000)
 	rand.Read(random)
@@ -139,7 +141,8 @@ func TestImageThatIsLargeWhenCompressedIsRefused(t *testing.T) {
 
 var userLine = regexp.MustCompile(`(?m)^USER [1-9]\d*:[1-9]\d*$`)
 
-// The images begin with nothing, and end with a user by number. Our own are checked to hold no more than their binary.
+// The images begin with nothing, and end with a user by number. Our own are checked to hold no more
+// than their binary.
 func TestImagesAreFromScratchAndOfANumericUser(t *testing.T) {
 	files := slices.DeleteFunc(tracked(t), func(f string) bool { return !strings.HasPrefix(filepath.Base(f), "Dockerfile.") })
 	if len(files) != 3 {
@@ -162,7 +165,8 @@ func TestImagesAreFromScratchAndOfANumericUser(t *testing.T) {
 	}
 }
 
-// The dispatcher's container is not root, writes to no file system of its own, and has no capability.
+// The dispatcher's container is not root, writes to no file system of its own, and has no
+// capability.
 func TestDispatcherRunsWithAReadOnlyRootFileSystem(t *testing.T) {
 	pod := documentOf[appsv1.Deployment](t, "Deployment", "base", "dispatcher.yaml").Spec.Template.Spec
 	for _, c := range pod.Containers {

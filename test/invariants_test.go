@@ -11,7 +11,8 @@ import (
 // testName finds the tests of a file.
 var testName = regexp.MustCompile(`(?m)^func Test(\w+)\(`)
 
-// TestInvariantsHaveTests looks for a test of every invariant that ARCHITECTURE.md lists: its name begins with the invariant's.
+// TestInvariantsHaveTests looks for a test of every invariant that ARCHITECTURE.md lists: its name
+// begins with the invariant's.
 func TestInvariantsHaveTests(t *testing.T) {
 	tests := testNames(t)
 	invariants := rowsOf(t, "## Invariants")

@@ -52,8 +52,8 @@ func relativeLinks(text string) []string {
 	return slices.DeleteFunc(out, absolute.MatchString)
 }
 
-// anchors returns what a link to a heading of a page may name, by the rule of the hosting sites. Of two equal headings the
-// second has a number.
+// anchors returns what a link to a heading of a page may name, by the rule of the hosting sites. Of
+// two equal headings the second has a number.
 func anchors(text string) []string {
 	var out []string
 	seen := map[string]int{}
@@ -70,7 +70,8 @@ func anchors(text string) []string {
 	return out
 }
 
-// site is what a link may lead to: pages are the texts of Markdown files by path, and files has every path that a link may name, directories included.
+// site is what a link may lead to: pages are the texts of Markdown files by path, and files has
+// every path that a link may name, directories included.
 type site struct {
 	pages map[string]string
 	files map[string]bool

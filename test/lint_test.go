@@ -41,7 +41,8 @@ type depguardRule struct {
 // globs of depguard: ** matches everything, * and ? all but a slash.
 var globParts = regexp.MustCompile(`\*\*|\*|\?|\{[^}]*\}|[^*?{}]+`)
 
-// compileGlob turns a glob of depguard into an expression over "/" and a path that is relative to the root.
+// compileGlob turns a glob of depguard into an expression over "/" and a path that is relative to
+// the root.
 func compileGlob(t *testing.T, glob string) *regexp.Regexp {
 	t.Helper()
 	var out strings.Builder
@@ -66,7 +67,8 @@ func compileGlob(t *testing.T, glob string) *regexp.Regexp {
 	return compiled
 }
 
-// deadGlobs returns the globs of a rule that match none of some files. Where the rule leaves out tests, a test is no match.
+// deadGlobs returns the globs of a rule that match none of some files. Where the rule leaves out
+// tests, a test is no match.
 func (r depguardRule) deadGlobs(t *testing.T, files []string) []string {
 	t.Helper()
 	if slices.Contains(r.Files, "!$test") {

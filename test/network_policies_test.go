@@ -50,7 +50,8 @@ func TestNetworkPolicyOfTheDispatcherFitsItsDeployment(t *testing.T) {
 	}
 }
 
-// The example for provisioning pods selects them by the label that the dispatcher gives them, and opens no port to every address.
+// The example for provisioning pods selects them by the label that the dispatcher gives them, and
+// opens no port to every address.
 func TestNetworkPolicyOfProvisionersOpensNothingToAll(t *testing.T) {
 	policy := documentOf[networkingv1.NetworkPolicy](t, "NetworkPolicy", "network-policies", "provisioner.yaml")
 	if s := policy.Spec.PodSelector.MatchExpressions; len(s) != 1 || s[0].Key != jobs.LabelVerb || s[0].Operator != metav1.LabelSelectorOpExists {

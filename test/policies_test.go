@@ -125,8 +125,8 @@ func TestPoliciesUseTheNamesOfTheCode(t *testing.T) {
 
 var quotedKey = regexp.MustCompile(`'([^' ]+/[^' ]+)'`)
 
-// What the dispatcher writes on claims in any scenario of the tests is among the annotations that its policy lets it change: internal/policies compares each write
-// with the same list.
+// What the dispatcher writes on claims in any scenario of the tests is among the annotations that
+// its policy lets it change: internal/policies compares each write with the same list.
 func TestDispatchersPolicyListsTheAnnotationsThatItWrites(t *testing.T) {
 	_, specs := policies(t)
 	const name = "flex-dispatcher-claim"
@@ -185,8 +185,8 @@ func TestPodPolicyMirrorsTheDispatchersAllowances(t *testing.T) {
 	}
 }
 
-// What only a newer Kubernetes has is in a component: kubectl applies the rest of a kustomization without it, so the base must be
-// safe alone.
+// What only a newer Kubernetes has is in a component: kubectl applies the rest of a kustomization
+// without it, so the base must be safe alone.
 func TestOnlyTheComponentForClaimCreatorsNeedsMutatingPolicies(t *testing.T) {
 	for _, file := range tracked(t, ".yaml") {
 		short, is := strings.CutPrefix(file, "deploy/")

@@ -12,8 +12,8 @@ import (
 // promisedBy finds the tests that a page names.
 var promisedBy = regexp.MustCompile("`Test(\\w+)`")
 
-// checkPage looks for every test that a page of docs names. Each row of a table that has a column "test" names one, or contains a text that
-// excuses it.
+// checkPage looks for every test that a page of docs names. Each row of a table that has a column
+// "test" names one, or contains a text that excuses it.
 func checkPage(t *testing.T, name, excuse string) {
 	t.Helper()
 	page, err := os.ReadFile(filepath.Join(repository, "docs", name))

@@ -28,7 +28,8 @@ func provisioners(t *testing.T) map[string]string {
 	return scripts
 }
 
-// Without --local or --raw kubectl first asks for all that the API server serves, at every run anew.
+// Without --local or --raw kubectl first asks for all that the API server serves, at every run
+// anew.
 func TestScriptsOfProvisionersMakeNoNeedlessRequests(t *testing.T) {
 	scripts := provisioners(t)
 	blocks := bashBlock.FindAllStringSubmatch(content(t, "docs/contract.md"), -1)
@@ -55,7 +56,8 @@ func TestScriptsOfProvisionersMakeNoNeedlessRequests(t *testing.T) {
 	}
 }
 
-// A pod may write to its volume at any time, and swap a directory for a link to those of all claims between two steps of a walk by path.
+// A pod may write to its volume at any time, and swap a directory for a link to those of all claims
+// between two steps of a walk by path.
 func TestNothingThatIsShippedWalksAVolumeByPath(t *testing.T) {
 	texts := provisioners(t)
 	for _, file := range tracked(t, ".md", ".yaml") {

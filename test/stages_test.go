@@ -12,7 +12,8 @@ var (
 	longTest   = regexp.MustCompile(`(?m)^func (Test\w+)`)
 )
 
-// Each test that make e2e leaves out for its length is run by a stage of make e2e-long, and so are those of storms.
+// Each test that make e2e leaves out for its length is run by a stage of make e2e-long, and so are
+// those of storms.
 func TestEveryLongTestHasAStage(t *testing.T) {
 	script, err := os.ReadFile("../scripts/e2e-long.sh")
 	if err != nil {

@@ -49,8 +49,9 @@ func manifests(t *testing.T) []manifest {
 	return out
 }
 
-// Whoever creates a pod, a Secret or a token in the dispatcher's namespace is the dispatcher. So nothing is there but the dispatcher, and
-// the only right that is given there is the dispatcher's, to its lease.
+// Whoever creates a pod, a Secret or a token in the dispatcher's namespace is the dispatcher. So
+// nothing is there but the dispatcher, and the only right that is given there is the dispatcher's,
+// to its lease.
 func TestNothingButTheDispatcherIsInItsNamespace(t *testing.T) {
 	var kinds []string
 	for _, m := range manifests(t) {

@@ -1,5 +1,5 @@
-// Package test checks the repository as a whole: links of its pages, the configuration of its linters, its words, sizes, imports and
-// invariants.
+// Package test checks the repository as a whole: links of its pages, the configuration of its
+// linters, its words, sizes, imports and invariants.
 package test
 
 import (
@@ -14,8 +14,8 @@ import (
 // repository is its root, seen from this package's tests.
 const repository = ".."
 
-// tracked returns the paths of all files that git tracks and that exist, relative to the root. With endings it returns only
-// files whose names end so.
+// tracked returns the paths of all files that git tracks and that exist, relative to the root. With
+// endings it returns only files whose names end so.
 func tracked(t *testing.T, endings ...string) []string {
 	t.Helper()
 	git := exec.CommandContext(t.Context(), "git", "-c", "safe.directory=*", "ls-files", "-z")

@@ -10,9 +10,10 @@ import (
 	"unicode"
 )
 
-// forbidden are the words that may not come back, each with what to write instead. A pattern is matched without regard to
-// case and at word boundaries; its spaces match line breaks and comment signs too. Of Go files comments and identifiers are
-// read, the latter split at capitals (releaseHold is "release hold"), and the texts of those that are no tests.
+// forbidden are the words that may not come back, each with what to write instead. A pattern is
+// matched without regard to case and at word boundaries; its spaces match line breaks and comment
+// signs too. Of Go files comments and identifiers are read, the latter split at capitals
+// (releaseHold is "release hold"), and the texts of those that are no tests.
 var forbidden = []word{
 	{`tells? (whether|that|why|what|which|how|of|if|when|where|who)`, "reports whether, returns, says"},
 	{`(is|are|was|were|be|been|being) told`, "is reported, an event says"},
@@ -50,8 +51,8 @@ var forbidden = []word{
 	{`(claims?|volumes?) (that (is|are)|to be|is|are) copied`, "clone"},
 }
 
-// unclear are the phrases that a reader has to read twice. They may not come back into what users read: pages, manifests,
-// scripts, and the texts of Go files that are no tests.
+// unclear are the phrases that a reader has to read twice. They may not come back into what users
+// read: pages, manifests, scripts, and the texts of Go files that are no tests.
 var unclear = []word{
 	{`(does|do) not exist any more`, "no longer exists"},
 	{`stands? for nothing`, "orphaned"},
@@ -94,7 +95,8 @@ func anyOf(words []word) *regexp.Regexp {
 	return regexp.MustCompile(`(?i)\b(?:` + strings.Join(patterns, "|") + `)\b`)
 }
 
-// spaced lets the spaces of a pattern match line breaks and comment signs, and makes its groups cost nothing.
+// spaced lets the spaces of a pattern match line breaks and comment signs, and makes its groups
+// cost nothing.
 func spaced(pattern string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(pattern, "(", "(?:"), " ", `[\s#>]+`)
 }
@@ -128,7 +130,8 @@ func prose(path, text string) string {
 	return visible.Replace(text)
 }
 
-// shown returns the words of a file that users read, on their lines: of Go the texts, of other files everything.
+// shown returns the words of a file that users read, on their lines: of Go the texts, of other
+// files everything.
 func shown(path, text string) string {
 	switch {
 	case isTest(path):
@@ -141,8 +144,9 @@ func shown(path, text string) string {
 
 func isTest(path string) bool { return folder(path) == "test" || strings.HasSuffix(path, "_test.go") }
 
-// ofGo keeps the words of a Go file on their lines: those of the code, which are comments and identifiers, and the texts,
-// joined where the code joins them. A bar keeps what stands side by side from becoming a phrase.
+// ofGo keeps the words of a Go file on their lines: those of the code, which are comments and
+// identifiers, and the texts, joined where the code joins them. A bar keeps what stands side by
+// side from becoming a phrase.
 func ofGo(path, text string, code, texts bool) string {
 	file := token.NewFileSet().AddFile(path, -1, len(text))
 	var s scanner.Scanner

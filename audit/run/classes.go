@@ -29,7 +29,8 @@ type Class struct {
 // errUnlisted is the fault of a class whose storage is not to be listed, and need not be.
 var errUnlisted = errors.New("its storage is not listed")
 
-// Classes returns the classes of the provisioner with these names, without names all of them, by name.
+// Classes returns the classes of the provisioner with these names, without names all of them, by
+// name.
 func (a *Auditor) Classes(ctx context.Context, names ...string) ([]Class, error) {
 	list, err := a.Client.StorageV1().StorageClasses().List(ctx, metav1.ListOptions{})
 	if err != nil {

@@ -16,11 +16,11 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
-// Fix deletes volumes that stand for nothing, one after the other. only names them; without a name it is
-// all that may be deleted. say gets a line for each.
+// Fix deletes volumes that stand for nothing, one after the other. only names them; without a name
+// it is all that may be deleted. say gets a line for each.
 //
-// Each is deleted by a Job of its own. Why that is safe beside a dispatcher, another audit and whoever
-// creates objects meanwhile:
+// Each is deleted by a Job of its own. Why that is safe beside a dispatcher, another audit and
+// whoever creates objects meanwhile:
 //
 //   - The Job has the name that the dispatcher would give to its next delete for the claim. So of several
 //     that want to delete the volume under the present config, the API server lets one create its Job, and

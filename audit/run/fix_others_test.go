@@ -14,7 +14,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 )
 
-// Both classes list all volumes of a storage. One that a class with the policy Retain keeps is not deleted by way of the other.
+// Both classes list all volumes of a storage. One that a class with the policy Retain keeps is not
+// deleted by way of the other.
 func TestAVolumeIsDeletedByItsOwnClassOnly(t *testing.T) {
 	silver := class("silver")
 	silver.ReclaimPolicy = new(corev1.PersistentVolumeReclaimRetain)
@@ -30,7 +31,8 @@ func TestAVolumeIsDeletedByItsOwnClassOnly(t *testing.T) {
 	}, silver, cm)
 }
 
-// The storage of silver names a volume of gold, for a claim that does not exist: nothing is deleted by that.
+// The storage of silver names a volume of gold, for a claim that does not exist: nothing is deleted
+// by that.
 func TestAListDeletesNoVolumeOfAnotherStorage(t *testing.T) {
 	cm := configOf("silver", map[string]string{"image": "localhost/silver:v1", "service-account-name": "silver", "verbs": "provision,delete,list"})
 	inLab(t, nil, func(l *lab) {

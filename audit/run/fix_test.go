@@ -71,7 +71,8 @@ func TestAVolumeThatStandsForNothingIsDeletedByAJobOfTheAudit(t *testing.T) {
 	}, earlier)
 }
 
-// What may stand for the volume appears after the audit has looked, before the pod is there or while it waits for its image.
+// What may stand for the volume appears after the audit has looked, before the pod is there or
+// while it waits for its image.
 func TestADeleteDoesNotStartOnceSomethingStandsForItsVolume(t *testing.T) {
 	t.Parallel()
 	mine := map[string]string{config.LabelManagedBy: config.ManagedBy}
@@ -136,7 +137,8 @@ func (l *lab) mustLeaveNoJobOfAnAudit() {
 	}
 }
 
-// Another audit is at work, or was killed: its Job has the name that the next one would have, and keeps it until its pod no longer exists.
+// Another audit is at work, or was killed: its Job has the name that the next one would have, and
+// keeps it until its pod no longer exists.
 func TestOfTwoThatDeleteAVolumeOneHasTheJob(t *testing.T) {
 	other := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "flex-provisioner", Name: "delete-u-1"}}
 	inLab(t, nil, func(l *lab) {

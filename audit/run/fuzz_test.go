@@ -11,7 +11,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/audit"
 )
 
-// Every line of a list is a volume with a name or is reported as another one, and volumes that were read can be written, and are then read as the same.
+// Every line of a list is a volume with a name or is reported as another one, and volumes that were
+// read can be written, and are then read as the same.
 func FuzzList(f *testing.F) {
 	f.Add(`{"uid":"u","volume":"v1","size":1,"claimNamespace":"app","claimName":"data","clusterUID":"c"}` + "\nlevel=INFO msg=Starting\n" + `{"a":"log line"}` + "\n")
 	f.Add(`{"uid":"u","volume":"v1","size":1,"more":{"a":[1]}}` + "\r\n\r\n" + `{"volume":""}` + "\n{\"volume\":\"\xff\"}")

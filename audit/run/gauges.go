@@ -31,13 +31,15 @@ type Gauges struct {
 	success time.Time
 }
 
-// gauge says of which findings a gauge is: of a kind, about a storage class, whose name is empty where it is not known.
+// gauge says of which findings a gauge is: of a kind, about a storage class, whose name is empty
+// where it is not known.
 type gauge struct{ kind, class string }
 
 // found is how many findings there are, and the size of their volumes.
 type found struct{ count, bytes int64 }
 
-// set shows what an audit has found. The findings of a storage that could not be listed are missing, and then the audit has not seen everything.
+// set shows what an audit has found. The findings of a storage that could not be listed are
+// missing, and then the audit has not seen everything.
 func (g *Gauges) set(l Look, now time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

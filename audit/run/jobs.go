@@ -12,8 +12,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
 )
 
-// managedBy marks the Jobs of an audit, and their pods. The dispatcher watches those that are marked
-// as its own, so it does not see these, and they take none of its slots.
+// managedBy marks the Jobs of an audit, and their pods. The dispatcher watches those that are
+// marked as its own, so it does not see these, and they take none of its slots.
 const managedBy = "flex-dispatcher-audit"
 
 // keepJob is how long a Job is kept after its end whose audit was killed.
@@ -23,8 +23,8 @@ const keepJob = 5 * time.Minute
 // kube-system.
 type Cluster struct{ KubeAPI, UID string }
 
-// listJob returns the Job that lists what the storage of a class has. It is about no claim, so it is
-// named after the UID of the class's ConfigMap. Its container gets no token.
+// listJob returns the Job that lists what the storage of a class has. It is about no claim, so it
+// is named after the UID of the class's ConfigMap. Its container gets no token.
 func listJob(c Class, of Cluster) (*batchv1.Job, error) {
 	job, err := build(jobs.Plan{
 		Config: c.Config, Verb: contract.List, PV: &corev1.PersistentVolume{}, KubeAPI: of.KubeAPI,
@@ -40,9 +40,9 @@ func listJob(c Class, of Cluster) (*batchv1.Job, error) {
 	return job, nil
 }
 
-// deleteJob returns the Job that deletes an orphan. To the image it is an undo that is limited to the
-// volume of that name: what a list says of its claim may be wrong. The number is the one
-// that the dispatcher would give to its next delete for the claim, see Fix.
+// deleteJob returns the Job that deletes an orphan. To the image it is an undo that is limited to
+// the volume of that name: what a list says of its claim may be wrong. The number is the one that
+// the dispatcher would give to its next delete for the claim, see Fix.
 func deleteJob(c Class, v contract.Listed, number int, of Cluster, provisioner string) (*batchv1.Job, error) {
 	request := contract.Request{
 		UID: v.UID, PVName: contract.PVName(v.UID), Namespace: v.Namespace, Name: v.Name, Class: c.Name, Size: v.Size,
@@ -53,8 +53,8 @@ func deleteJob(c Class, v contract.Listed, number int, of Cluster, provisioner s
 	})
 }
 
-// build returns a Job as the dispatcher builds it, gated like every other, but marked as an audit's. It
-// is the record of nothing: nothing holds it or its pod.
+// build returns a Job as the dispatcher builds it, gated like every other, but marked as an
+// audit's. It is the record of nothing: nothing holds it or its pod.
 func build(p jobs.Plan) (*batchv1.Job, error) {
 	job, err := jobs.Build(p)
 	if err != nil {

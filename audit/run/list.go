@@ -13,8 +13,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
-// List returns what the storage of a class has, by a Job with the class's own login. The Job is deleted
-// again, whatever has come of it.
+// List returns what the storage of a class has, by a Job with the class's own login. The Job is
+// deleted again, whatever has come of it.
 func (a *Auditor) List(ctx context.Context, c Class) ([]audit.Volume, error) {
 	job, err := listJob(c, a.Cluster)
 	if err != nil {
@@ -36,7 +36,8 @@ func (a *Auditor) List(ctx context.Context, c Class) ([]audit.Volume, error) {
 	return a.readLog(ctx, pod)
 }
 
-// readLog reads what a pod has listed. The log may have been cut, or rotated by the kubelet: what the termination message says of it must be there.
+// readLog reads what a pod has listed. The log may have been cut, or rotated by the kubelet: what
+// the termination message says of it must be there.
 func (a *Auditor) readLog(ctx context.Context, pod *corev1.Pod) ([]audit.Volume, error) {
 	message := ""
 	for _, s := range pod.Status.ContainerStatuses {
@@ -74,7 +75,8 @@ const (
 	maxLog  = 1 << 28 // bytes of a list that are read: a run of a class may write without an end, and the audit's memory is an administrator's
 )
 
-// readLines reads the volumes of a list. other is called with each line that is not one of them: a log has the container's messages, too.
+// readLines reads the volumes of a list. other is called with each line that is not one of them: a
+// log has the container's messages, too.
 func readLines(from io.Reader, other func(line string) error) ([]audit.Volume, error) {
 	out := []audit.Volume{}
 	lines := bufio.NewScanner(from)

@@ -108,7 +108,8 @@ func TestAClassThatNeedsNoListIsNotedAndKeepsNoOtherFromBeingListed(t *testing.T
 	}, retained, delayed, plain, nodes)
 }
 
-// completes lets each Job be Complete, with so many pods that are there still: what collects pods that have ended has taken the others.
+// completes lets each Job be Complete, with so many pods that are there still: what collects pods
+// that have ended has taken the others.
 func (l *lab) completes(ends ...string) {
 	l.started = func(job *batchv1.Job) {
 		for i, message := range ends {

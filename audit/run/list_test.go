@@ -162,7 +162,8 @@ func (l *lab) mustLeaveNoJob() {
 	}
 }
 
-// mustFail looks, and checks that the storage of gold could not be listed, for a reason, and that nothing is taken for missing.
+// mustFail looks, and checks that the storage of gold could not be listed, for a reason, and that
+// nothing is taken for missing.
 func (l *lab) mustFail(words ...string) {
 	l.t.Helper()
 	got, err := l.Look(l.t.Context(), run.Storages{All: true})

@@ -26,7 +26,8 @@ type Look struct {
 	Notes, Faults []error
 }
 
-// Look compares what is in the cluster with itself, and with what is in the storages. A storage that cannot be listed keeps no other from being listed.
+// Look compares what is in the cluster with itself, and with what is in the storages. A storage
+// that cannot be listed keeps no other from being listed.
 func (a *Auditor) Look(ctx context.Context, of Storages) (Look, error) {
 	before, err := ReadState(ctx, a.Client, a.Objects, a.Provisioner, a.Clock.Now())
 	if err != nil {

@@ -23,22 +23,23 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
-// Auditor looks for what stands for nothing. It starts the Jobs that it creates itself: they are gated,
-// as a policy wants it of every provisioning pod, and it removes the gate.
+// Auditor looks for what stands for nothing. It starts the Jobs that it creates itself: they are
+// gated, as a policy wants it of every provisioning pod, and it removes the gate.
 type Auditor struct {
 	Client kubernetes.Interface
 	// Objects reads metadata.
 	Objects metadata.Interface
 	Clock   clock.Clock
-	// Provisioner is the name that StorageClasses write, Namespace where the configs of those are that name no other.
+	// Provisioner is the name that StorageClasses write, Namespace where the configs of those are
+	// that name no other.
 	Provisioner, Namespace string
 	Cluster                Cluster
 	// Timeout limits each Job.
 	Timeout time.Duration
 }
 
-// How often a Job is looked at, how often it is judged again while its container has not started, and
-// how long the deletion of one may take when the audit itself is being ended.
+// How often a Job is looked at, how often it is judged again while its container has not started,
+// and how long the deletion of one may take when the audit itself is being ended.
 const (
 	lookEvery    = time.Second
 	judgeEvery   = 10 * time.Second
@@ -74,9 +75,9 @@ func (a *Auditor) remove(ctx context.Context, job *batchv1.Job) {
 	}) // one that stays expires
 }
 
-// await starts a Job and waits until it has ended or the time is up. whyNot returns why the Job must
-// not run, or nil. It is asked right before the gate is removed, and from then on until the container
-// has started.
+// await starts a Job and waits until it has ended or the time is up. whyNot returns why the Job
+// must not run, or nil. It is asked right before the gate is removed, and from then on until the
+// container has started.
 func (a *Auditor) await(ctx context.Context, job *batchv1.Job, whyNot func(context.Context) error) (seen, error) {
 	until, judge := a.Clock.Now().Add(a.Timeout), time.Time{}
 	for {
@@ -114,7 +115,8 @@ func (a *Auditor) start(ctx context.Context, gated *corev1.Pod, whyNot func(cont
 	return nil
 }
 
-// isToBeJudged reports whether a Job is to be judged: it can start, or it has not started and a time has passed.
+// isToBeJudged reports whether a Job is to be judged: it can start, or it has not started and a
+// time has passed.
 func (s seen) isToBeJudged(due bool) bool {
 	return s.startable() != nil || due && !runs.HasStarted(s.pods)
 }
@@ -133,8 +135,8 @@ func (s seen) hasEnded() bool {
 	return runs.IsFinished(s.job) || pod != nil && runs.HaveContainersEnded(pod)
 }
 
-// failure returns how a Job has failed, or nil. It is one line: the message is the image's, which could
-// add a finding of its own in a line of its own.
+// failure returns how a Job has failed, or nil. It is one line: the message is the image's, which
+// could add a finding of its own in a line of its own.
 func (s seen) failure(now time.Time) error {
 	out := runs.Read(s.job, s.pods, now)
 	if out.Verdict == contract.Done {
@@ -166,7 +168,8 @@ func (a *Auditor) whyChanged(ctx context.Context, c Class) error {
 	}
 }
 
-// look reads a Job and its pods. The pods of an earlier Job of its name may exist for a while longer.
+// look reads a Job and its pods. The pods of an earlier Job of its name may exist for a while
+// longer.
 func (a *Auditor) look(ctx context.Context, job *batchv1.Job) (seen, error) {
 	now, err := a.Client.BatchV1().Jobs(job.Namespace).Get(ctx, job.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) || err == nil && now.UID != job.UID {

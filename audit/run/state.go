@@ -20,7 +20,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
-// ReadState reads what an audit judges: everything of a provisioner, in all namespaces. Of Secrets it reads the metadata only.
+// ReadState reads what an audit judges: everything of a provisioner, in all namespaces. Of Secrets
+// it reads the metadata only.
 func ReadState(ctx context.Context, client kubernetes.Interface, objects metadata.Interface, provisioner string, now time.Time) (audit.State, error) {
 	s := audit.State{Now: now, Volumes: map[string][]audit.Volume{}}
 	if err := readClaimsAndPVs(ctx, client, provisioner, &s); err != nil {

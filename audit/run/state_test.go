@@ -84,7 +84,8 @@ func TestWhatAnImageListsIsRead(t *testing.T) {
 	}
 }
 
-// Names that a storage and an image have chosen, printed to a terminal, neither end a line nor move the cursor. A command that is printed does only what it says.
+// Names that a storage and an image have chosen, printed to a terminal, neither end a line nor move
+// the cursor. A command that is printed does only what it says.
 func TestNothingOfAStorageLeavesItsLine(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"x; touch PWNED #", "v\nSecretLeft: secret/a\n    touch PWNED", "\x1b]52;c;ZXZpbA==\a", "x'$(touch PWNED)`touch PWNED`", "a b", "\u202ex"} {

@@ -11,7 +11,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/audit"
 )
 
-// Watch looks again and again until ctx ends, with a pause between two looks. It keeps the gauges up to date, and logs each finding once.
+// Watch looks again and again until ctx ends, with a pause between two looks. It keeps the gauges
+// up to date, and logs each finding once.
 func (a *Auditor) Watch(ctx context.Context, of Storages, pause time.Duration, gauges *Gauges) {
 	var before []audit.Finding
 	for ctx.Err() == nil {
@@ -29,7 +30,8 @@ func (a *Auditor) Watch(ctx context.Context, of Storages, pause time.Duration, g
 	}
 }
 
-// known returns the findings that need not be logged again. Those of a storage that could not be listed may be among the earlier ones.
+// known returns the findings that need not be logged again. Those of a storage that could not be
+// listed may be among the earlier ones.
 func known(l Look, before []audit.Finding) []audit.Finding {
 	if len(l.Faults) == 0 {
 		return l.Found

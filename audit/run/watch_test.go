@@ -47,7 +47,8 @@ func TestAWatchingAuditShowsWhatItHasFoundLast(t *testing.T) {
 	})
 }
 
-// A storage that cannot be listed for a while hides its findings, which are none the newer for that.
+// A storage that cannot be listed for a while hides its findings, which are none the newer for
+// that.
 func TestAWatchingAuditLogsEachFindingOnce(t *testing.T) {
 	inLab(t, nil, func(l *lab) {
 		var log strings.Builder

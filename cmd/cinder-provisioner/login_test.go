@@ -11,7 +11,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
-// Whoever reads the claim learns that the login has to be corrected, and whoever reads the Job's event learns how.
+// Whoever reads the claim learns that the login has to be corrected, and whoever reads the Job's
+// event learns how.
 func TestLoginThatCannotWorkEndsAsRefusedCredentials(t *testing.T) {
 	front := httptest.NewUnstartedServer(http.NotFoundHandler())
 	front.Config.ErrorLog = log.New(io.Discard, "", 0)

@@ -64,8 +64,8 @@ func newRig(t *testing.T, cinder store, api string) *rig {
 	return r
 }
 
-// proxies starts proxies of Cinder and its keystone. Keystone's catalog contains Cinder's address, which is replaced
-// by the proxy's.
+// proxies starts proxies of Cinder and its keystone. Keystone's catalog contains Cinder's address,
+// which is replaced by the proxy's.
 func (r *rig) proxies(cinder store) (login string) {
 	r.t.Helper()
 	endpoint := r.proxy(cinder.endpoint, as)
@@ -88,8 +88,8 @@ func origin(t *testing.T, of string) string {
 	return u.Scheme + "://" + u.Host
 }
 
-// proxy starts a proxy of a server. It may change the server's answers, and kills the process once the server has
-// answered the last request that the process may send.
+// proxy starts a proxy of a server. It may change the server's answers, and kills the process once
+// the server has answered the last request that the process may send.
 func (r *rig) proxy(to string, change func([]byte) []byte) string {
 	r.t.Helper()
 	target, err := url.Parse(to)
@@ -111,7 +111,8 @@ func (r *rig) proxy(to string, change func([]byte) []byte) string {
 	return server.URL + target.Path
 }
 
-// note notes a request that changes something: an action of Cinder by its name, any other by method and resource.
+// note notes a request that changes something: an action of Cinder by its name, any other by method
+// and resource.
 func (r *rig) note(request *http.Request) {
 	body, err := io.ReadAll(request.Body)
 	if err != nil {
@@ -148,7 +149,8 @@ func rewrite(answer *http.Response, change func([]byte) []byte) error {
 	return nil
 }
 
-// counted counts a request that was answered, and kills the process after the last one that it may send.
+// counted counts a request that was answered, and kills the process after the last one that it may
+// send.
 func (r *rig) counted() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -160,8 +162,8 @@ func (r *rig) counted() error {
 	return nil
 }
 
-// killAt executes a run whose k-th request is its last. It reports whether the run was killed, and how many requests
-// it sent.
+// killAt executes a run whose k-th request is its last. It reports whether the run was killed, and
+// how many requests it sent.
 func (r *rig) killAt(k int, do func() int) (killed bool, made int) {
 	r.mu.Lock()
 	r.requests, r.limit, r.killed = 0, k, false
@@ -173,7 +175,8 @@ func (r *rig) killAt(k int, do func() int) (killed bool, made int) {
 	return r.killed, r.requests
 }
 
-// run executes a verb in a process of its own. It returns the exit code, which is negative if the process was killed.
+// run executes a verb in a process of its own. It returns the exit code, which is negative if the
+// process was killed.
 func (r *rig) run(verb contract.Verb) int {
 	r.t.Helper()
 	object, undo := r.kube.pv(contract.PVName(r.uid)), false
@@ -250,8 +253,8 @@ func skeleton(uid string) map[string]any {
 	}
 }
 
-// count fails the test unless the claim has that many volumes, Secrets and PVs. The dispatcher would have deleted the
-// PV after a delete.
+// count fails the test unless the claim has that many volumes, Secrets and PVs. The dispatcher
+// would have deleted the PV after a delete.
 func (r *rig) count(k, want int) {
 	r.t.Helper()
 	if want == 0 {

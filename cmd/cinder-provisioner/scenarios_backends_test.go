@@ -8,8 +8,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
-// A claim of each volume type is provisioned and deleted by the command itself, with both methods of exporting a
-// volume.
+// A claim of each volume type is provisioned and deleted by the command itself, with both methods
+// of exporting a volume.
 func TestEveryBackendIsProvisionedAndDeleted(t *testing.T) {
 	eachCinder(t, func(t *testing.T, s store) {
 		t.Helper()

@@ -10,7 +10,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
-// build builds the command's binary, unless FLEX_TEST_BINARY names one. Only a process can be killed.
+// build builds the command's binary, unless FLEX_TEST_BINARY names one. Only a process can be
+// killed.
 func build(t *testing.T) string {
 	t.Helper()
 	if binary := os.Getenv("FLEX_TEST_BINARY"); binary != "" {
@@ -25,8 +26,8 @@ func build(t *testing.T) string {
 	return binary
 }
 
-// The process is killed after its k-th request to keystone, Cinder or Kubernetes, for every k, and run again.
-// Provision leaves one volume, one Secret and one PV; delete leaves none.
+// The process is killed after its k-th request to keystone, Cinder or Kubernetes, for every k, and
+// run again. Provision leaves one volume, one Secret and one PV; delete leaves none.
 func TestRunKilledAtAnyRequestIsCompletedByTheNext(t *testing.T) {
 	eachCinder(t, func(t *testing.T, s store) {
 		t.Helper()

@@ -11,8 +11,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder/cindertest"
 )
 
-// orders are all requests of a run that change something, by how the class has volumes exported. The PV comes last, and its volume goes before its
-// Secret.
+// orders are all requests of a run that change something, by how the class has volumes exported.
+// The PV comes last, and its volume goes before its Secret.
 var orders = map[string]struct{ provision, remove []string }{
 	"reserve": {
 		provision: []string{"POST volumes", "os-reserve", "os-initialize_connection", "os-attach", "POST secrets", "POST persistentvolumes"},

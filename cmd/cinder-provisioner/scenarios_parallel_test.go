@@ -8,8 +8,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
-// Thirty runs in parallel make thirty volumes, which Cinder counts exactly against the quota. Thirty deletes in
-// parallel leave nothing to count.
+// Thirty runs in parallel make thirty volumes, which Cinder counts exactly against the quota.
+// Thirty deletes in parallel leave nothing to count.
 func TestThirtyClaimsInParallel(t *testing.T) {
 	eachCinder(t, func(t *testing.T, s store) {
 		t.Helper()

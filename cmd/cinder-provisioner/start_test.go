@@ -9,10 +9,12 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
-// firstRequestWithin is how soon after its start the command is to have sent its first request. A claim waits for that at every run.
+// firstRequestWithin is how soon after its start the command is to have sent its first request. A
+// claim waits for that at every run.
 const firstRequestWithin = 100 * time.Millisecond
 
-// The command is killed when its first request was answered. The machine may be busy, so the fastest of many runs counts.
+// The command is killed when its first request was answered. The machine may be busy, so the
+// fastest of many runs counts.
 func TestTheFirstRequestIsSentSoonAfterTheStart(t *testing.T) {
 	fakes := map[string]store{"without keystone": fakeStore(t), "with keystone": fakeKeystoneStore(t)}
 	binary := build(t)

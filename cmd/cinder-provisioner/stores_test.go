@@ -34,8 +34,9 @@ type store struct {
 	release string
 }
 
-// exports returns the values of attach-api by which a volume of this Cinder is exported in each of the two ways. Cinder 17 makes attachments only for
-// servers: there the first answer leads to the second way.
+// exports returns the values of attach-api by which a volume of this Cinder is exported in each of
+// the two ways. Cinder 17 makes attachments only for servers: there the first answer leads to the
+// second way.
 func (s store) exports() []string {
 	if s.release == "17" {
 		return []string{"auto", "reserve"}
@@ -43,8 +44,8 @@ func (s store) exports() []string {
 	return []string{"attachments", "reserve"}
 }
 
-// cinders returns two fake Cinders, without and with keystone, and the real one of the openrc file that
-// FLEX_TEST_CINDER names, if it is set.
+// cinders returns two fake Cinders, without and with keystone, and the real one of the openrc file
+// that FLEX_TEST_CINDER names, if it is set.
 func cinders(t *testing.T) map[string]store {
 	t.Helper()
 	all := map[string]store{"fake": fakeStore(t), "fake with keystone": fakeKeystoneStore(t)}
@@ -131,7 +132,8 @@ func (s store) get(t *testing.T, path string, into any) {
 	}
 }
 
-// project is what stands in the URL before each resource: before Yoga (20) the project, which keystone's catalog has there already.
+// project is what stands in the URL before each resource: before Yoga (20) the project, which
+// keystone's catalog has there already.
 func (s store) project() string {
 	if s.release == "17" && s.keystone == "" {
 		return "/admin"

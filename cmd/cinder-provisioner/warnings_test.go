@@ -9,8 +9,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
-// A key that is not read keeps no claim from its volume. It is in the log at once, and at the end in the message, which
-// becomes an event of the Job.
+// A key that is not read keeps no claim from its volume. It is in the log at once, and at the end
+// in the message, which becomes an event of the Job.
 func TestMisspeltKeyOfTheCloudConfigIsReported(t *testing.T) {
 	s := fakeStore(t)
 	s.binary = build(t)

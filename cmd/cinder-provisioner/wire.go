@@ -26,11 +26,12 @@ import (
 const (
 	// namespaceFile holds the namespace of the pod.
 	namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
-	// storageTimeout limits one request. Cinder itself allows a backend a minute to export a volume.
+	// storageTimeout limits one request. Cinder itself allows a backend a minute to export a
+	// volume.
 	storageTimeout = 2 * time.Minute
 	kubeTimeout    = 30 * time.Second
-	// kubeRate and kubeBurst limit requests a second. A batch makes three for each claim, for which client-go's own limit of
-	// five a second would be slower than Cinder.
+	// kubeRate and kubeBurst limit requests a second. A batch makes three for each claim, for which
+	// client-go's own limit of five a second would be slower than Cinder.
 	kubeRate, kubeBurst = 100, 200
 )
 
@@ -100,8 +101,8 @@ func kubeFor(verb contract.Verb, opts options) (kubernetes.Interface, error) {
 	return connectKube(opts.kubeconfig)
 }
 
-// ownNamespace returns the pod's namespace. A pod without a ServiceAccount token has no file with it, and could not
-// create a PV either.
+// ownNamespace returns the pod's namespace. A pod without a ServiceAccount token has no file with
+// it, and could not create a PV either.
 func ownNamespace(flag string) (string, error) {
 	if flag != "" {
 		return flag, nil

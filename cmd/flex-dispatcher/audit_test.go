@@ -20,7 +20,8 @@ const (
 	claimLost    = `{"metadata":{"name":"data","namespace":"app","uid":"u"},"spec":{"volumeName":"pvc-u"},"status":{"phase":"Lost"}}`
 )
 
-// auditedCluster is an API server with these claims. It tells asked of each list that it is asked for, before it answers.
+// auditedCluster is an API server with these claims. It tells asked of each list that it is asked
+// for, before it answers.
 func auditedCluster(t *testing.T, claims string, asked func(*http.Request)) (kubeconfig string) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -40,7 +41,8 @@ func auditedCluster(t *testing.T, claims string, asked func(*http.Request)) (kub
 	return kubeconfigFor(t, server.URL)
 }
 
-// beginAudit starts the command with its own process, of which out has what it has printed when it has ended.
+// beginAudit starts the command with its own process, of which out has what it has printed when it
+// has ended.
 func beginAudit(t *testing.T, out io.Writer, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], append([]string{"audit"}, args...)...)
@@ -61,7 +63,8 @@ func codeOf(t *testing.T, cmd *exec.Cmd) int {
 	return cmd.ProcessState.ExitCode()
 }
 
-// A script that reads only the code must not take an audit that has seen nothing, or not everything, for one that has found nothing.
+// A script that reads only the code must not take an audit that has seen nothing, or not
+// everything, for one that has found nothing.
 func TestExitCodeOfAnAuditSaysWhetherItCouldLook(t *testing.T) {
 	unread := func(*http.Request) {}
 	healthy, lost := "--kubeconfig="+auditedCluster(t, nothingThere, unread), "--kubeconfig="+auditedCluster(t, claimLost, unread)

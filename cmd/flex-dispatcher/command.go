@@ -23,15 +23,16 @@ import (
 // namespaceFile tells a pod its own namespace.
 const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
-// Namespaces of the shipped manifests. The dispatcher has one of its own: whoever creates pods where its ServiceAccount is becomes
-// the dispatcher, and configs make pods.
+// Namespaces of the shipped manifests. The dispatcher has one of its own: whoever creates pods
+// where its ServiceAccount is becomes the dispatcher, and configs make pods.
 const (
 	systemNamespace = "flex-system"
 	configNamespace = "flex-provisioner"
 )
 
-// What a claim with a Job of its own costs, and how many of them are to be served in a second. That is about twice what
-// kube-controller-manager makes of Jobs with ten times its default requests, so a burst does not wait for the dispatcher.
+// What a claim with a Job of its own costs, and how many of them are to be served in a second. That
+// is about twice what kube-controller-manager makes of Jobs with ten times its default requests, so
+// a burst does not wait for the dispatcher.
 const (
 	writesPerClaim  = 5
 	claimsPerSecond = 80
@@ -93,7 +94,8 @@ func (s *settings) addFlags(f *pflag.FlagSet) {
 	logsapi.AddFlags(s.logs, f)
 }
 
-// ownNamespace returns the pod's namespace. Outside a pod it is the one in which the shipped Deployment elects its leader.
+// ownNamespace returns the pod's namespace. Outside a pod it is the one in which the shipped
+// Deployment elects its leader.
 func ownNamespace() string {
 	if b, err := os.ReadFile(namespaceFile); err == nil {
 		return strings.TrimSpace(string(b))
@@ -140,7 +142,8 @@ func (s *settings) connect() (*rest.Config, error) {
 // adminKubeconfig is the usage of --kubeconfig of commands for administrators.
 const adminKubeconfig = "kubeconfig file; default: $KUBECONFIG, ~/.kube/config, or the ServiceAccount of the pod"
 
-// connectAsAdmin finds the API server as kubectl does: by --kubeconfig, $KUBECONFIG or ~/.kube/config, or as a pod does.
+// connectAsAdmin finds the API server as kubectl does: by --kubeconfig, $KUBECONFIG or
+// ~/.kube/config, or as a pod does.
 func (s *settings) connectAsAdmin() (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = s.kubeconfig
@@ -168,8 +171,8 @@ func (s *settings) run(ctx context.Context) error {
 	return s.serve(ctx, cfg)
 }
 
-// logNoCreators says once that images get no user name, and how to have it: an image that bills or limits users would otherwise take all
-// claims for those of one user.
+// logNoCreators says once that images get no user name, and how to have it: an image that bills or
+// limits users would otherwise take all claims for those of one user.
 func (s *settings) logNoCreators(log klog.Logger) {
 	if !s.controller.TrustUsername {
 		log.Info("Images get no user name and no groups: --trust-username is not set. From Kubernetes 1.36 on, deploy/claim-creator sets it")

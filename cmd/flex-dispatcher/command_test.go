@@ -2,7 +2,8 @@ package main
 
 import "testing"
 
-// The commands that audit prints name no kubeconfig, and are to work in the shell in which kubectl does.
+// The commands that audit prints name no kubeconfig, and are to work in the shell in which kubectl
+// does.
 func TestAdministratorsConnectAsKubectlDoes(t *testing.T) {
 	const fromEnvironment, fromFlag = "http://127.0.0.1:1", "http://127.0.0.1:2"
 	t.Setenv("KUBECONFIG", kubeconfigFor(t, fromEnvironment))

@@ -53,8 +53,8 @@ func TestThePagesFirstConfigServesItsClass(t *testing.T) {
 	}
 }
 
-// tools stand for the storage's and for kubectl: they note what they are asked. The variable FAIL is the pattern
-// of calls that fail.
+// tools stand for the storage's and for kubectl: they note what they are asked. The variable FAIL
+// is the pattern of calls that fail.
 const tools = `#!/bin/bash
 echo "${0##*/} $*" >> "$CALLS"
 [[ -z $FAIL || ! "${0##*/} $*" =~ $FAIL ]]

@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// source is the dispatcher's source code. Constants and events that no function lists are found in it, so that a new
-// one cannot be left out of the pages.
+// source is the dispatcher's source code. Constants and events that no function lists are found in
+// it, so that a new one cannot be left out of the pages.
 type source struct {
 	t         *testing.T
 	files     map[string]*ast.File // by path below the root
@@ -107,7 +107,8 @@ func (s source) text(pkg string, e ast.Expr) (string, bool) {
 	return "", false
 }
 
-// named returns the values of the constants whose name begins with prefix, with where each is declared.
+// named returns the values of the constants whose name begins with prefix, with where each is
+// declared.
 func (s source) named(prefix string) map[string]string {
 	out := map[string]string{}
 	for key, c := range s.constants {
@@ -118,7 +119,8 @@ func (s source) named(prefix string) map[string]string {
 	return out
 }
 
-// reasons returns the constants of the package reason. An event whose reason is written out elsewhere would be in no table.
+// reasons returns the constants of the package reason. An event whose reason is written out
+// elsewhere would be in no table.
 func (s source) reasons() map[string]string {
 	s.each(func(path string, n ast.Node) {
 		switch n := n.(type) {
@@ -169,8 +171,8 @@ func nameOf(e ast.Expr) string {
 	}
 }
 
-// fields are the names in JSON of every struct that has some, by "package.Type"; in the controller they are those of
-// other people's objects.
+// fields are the names in JSON of every struct that has some, by "package.Type"; in the controller
+// they are those of other people's objects.
 func (s source) fields() map[string][]string {
 	out := map[string][]string{}
 	s.each(func(path string, n ast.Node) {

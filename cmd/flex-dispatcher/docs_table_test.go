@@ -26,7 +26,8 @@ type table struct {
 	rows       [][]string
 }
 
-// tableOf finds a table. The first cells of headers are unique in a page, so that a message can name one.
+// tableOf finds a table. The first cells of headers are unique in a page, so that a message can
+// name one.
 func tableOf(t *testing.T, page, name string) table {
 	t.Helper()
 	var found []table

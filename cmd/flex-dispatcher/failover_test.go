@@ -66,7 +66,8 @@ func (r *replicas) add(awaited string) {
 	said(r.t, lines, awaited)
 }
 
-// awaitEvents waits until so many events are written. A leader that looks at a claim for the first time writes one.
+// awaitEvents waits until so many events are written. A leader that looks at a claim for the first
+// time writes one.
 func (r *replicas) awaitEvents(n int) {
 	r.t.Helper()
 	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
@@ -82,7 +83,8 @@ func (r *replicas) awaitEvents(n int) {
 	}
 }
 
-// follow ends the leader while another replica waits, and returns after what time that one has looked at the waiting claim.
+// follow ends the leader while another replica waits, and returns after what time that one has
+// looked at the waiting claim.
 func (r *replicas) follow(signal os.Signal) time.Duration {
 	r.t.Helper()
 	r.add("Attempting to acquire leader lease...")

@@ -39,7 +39,8 @@ func (l *leases) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(l.lease)
 }
 
-// The elector releases the lease as soon as its context ends. A worker that still writes then would write beside the next leader.
+// The elector releases the lease as soon as its context ends. A worker that still writes then would
+// write beside the next leader.
 func TestTheLeaseIsReleasedWhenTheWorkersHaveEnded(t *testing.T) {
 	server := &leases{}
 	api := httptest.NewServer(server)
@@ -66,7 +67,8 @@ func TestTheLeaseIsReleasedWhenTheWorkersHaveEnded(t *testing.T) {
 	}
 }
 
-// With many config namespaces the check of permissions takes a while. A liveness probe that finds no listener would restart the container.
+// With many config namespaces the check of permissions takes a while. A liveness probe that finds
+// no listener would restart the container.
 func TestHealthIsServedBeforePermissionsAreChecked(t *testing.T) {
 	asked, answer := make(chan struct{}, 100), make(chan struct{})
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -39,7 +39,8 @@ func exitCode(cmd *cobra.Command, err error) int {
 	}
 }
 
-// endsWhenAsked returns the error of a command that goes on until it is asked to end, nil once it was.
+// endsWhenAsked returns the error of a command that goes on until it is asked to end, nil once it
+// was.
 func endsWhenAsked(ctx context.Context, err error) error {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return nil

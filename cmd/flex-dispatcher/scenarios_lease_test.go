@@ -19,7 +19,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 )
 
-// waitingClaims is an API server with claims of a class that has no config, which grants the lease, keeps it and counts what is written.
+// waitingClaims is an API server with claims of a class that has no config, which grants the lease,
+// keeps it and counts what is written.
 type waitingClaims struct {
 	mu              sync.Mutex
 	lease           []byte
@@ -95,8 +96,9 @@ func (s *waitingClaims) serveLease(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(s.lease)
 }
 
-// Events, the controller and the lease once shared one rate limiter: the renewal waited behind the events of 2,500 claims for more than its
-// deadline of 10 s, the lease was lost, and every next leader lost it in the same way.
+// Events, the controller and the lease once shared one rate limiter: the renewal waited behind the
+// events of 2,500 claims for more than its deadline of 10 s, the lease was lost, and every next
+// leader lost it in the same way.
 func TestManyWaitingClaimsDoNotEndTheLeader(t *testing.T) {
 	server := newWaitingClaims(2500)
 	api := httptest.NewServer(server)
@@ -140,8 +142,8 @@ func kubeconfigFor(t *testing.T, url string) string {
 	return file
 }
 
-// The elector and the note of the config namespaces use one lease, in the dispatcher's namespace and not in that of the configs: the
-// dispatcher has no right to a lease there.
+// The elector and the note of the config namespaces use one lease, in the dispatcher's namespace
+// and not in that of the configs: the dispatcher has no right to a lease there.
 func TestTheLeaseIsNotInTheNamespaceOfConfigs(t *testing.T) {
 	server := newWaitingClaims(0)
 	api := httptest.NewServer(server)

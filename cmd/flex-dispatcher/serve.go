@@ -123,8 +123,8 @@ func (s *settings) checkAccess(ctx context.Context, client kubernetes.Interface)
 	return admin.CheckAccess(ctx, client, s.namespace, lease)
 }
 
-// Of the clients beside the controller's, each has a rate limiter of its own: events must not hold up the controller, nor either of them the
-// renewal of the lease.
+// Of the clients beside the controller's, each has a rate limiter of its own: events must not hold
+// up the controller, nor either of them the renewal of the lease.
 const (
 	eventQPS, eventBurst = claimsPerSecond, 2 * claimsPerSecond // one event a claim
 	// eventsWaiting is how many events may wait to be written, 20 s of work.
@@ -132,11 +132,14 @@ const (
 	leaseQPS      = 5
 )
 
-// A replica looks at the lease every leaseRetryPeriod to 2.2 times that (leaderelection.JitterFactor). So it follows a leader that has released
-// the lease after 1.1 s at most, and one that was killed after leaseDuration and 2.2 s: one pause until it sees the last renewal, and one
-// after it has expired. It counts leaseDuration on its own clock, from when it saw the renewal, so clocks may differ; leaseRenewDeadline, after
-// which a leader that cannot renew ends, leaves room for clocks that run at different speeds.
-// What this costs the API server are two writes a second of the leader, as much as the leases of 20 nodes, and two reads of each other replica.
+// A replica looks at the lease every leaseRetryPeriod to 2.2 times that
+// (leaderelection.JitterFactor). So it follows a leader that has released the lease after 1.1 s at
+// most, and one that was killed after leaseDuration and 2.2 s: one pause until it sees the last
+// renewal, and one after it has expired. It counts leaseDuration on its own clock, from when it saw
+// the renewal, so clocks may differ; leaseRenewDeadline, after which a leader that cannot renew
+// ends, leaves room for clocks that run at different speeds. What this costs the API server are two
+// writes a second of the leader, as much as the leases of 20 nodes, and two reads of each other
+// replica.
 const (
 	leaseDuration      = 15 * time.Second
 	leaseRenewDeadline = 10 * time.Second
@@ -167,9 +170,10 @@ func recordEvents(ctx context.Context, cfg *rest.Config, limit *eventlimit.Limit
 	return limit.Recorder(broadcaster.NewRecorder(scheme.Scheme, provisioner)), broadcaster.Shutdown, nil
 }
 
-// lead calls run while this replica holds the lease, and gives the lease back on the way out, so that another replica takes over
-// at once. The elector's context outlives ctx: it ends when run has returned, since the elector gives the lease back as soon as its
-// context ends, and every rolling update would have two leaders for a moment.
+// lead calls run while this replica holds the lease, and gives the lease back on the way out, so
+// that another replica takes over at once. The elector's context outlives ctx: it ends when run has
+// returned, since the elector gives the lease back as soon as its context ends, and every rolling
+// update would have two leaders for a moment.
 func (s *settings) lead(ctx context.Context, cfg *rest.Config, run func(context.Context)) error {
 	lock, id, err := s.lease(cfg)
 	if err != nil {

@@ -62,7 +62,8 @@ func apiServer(t *testing.T) (kubeconfig string, answer func()) {
 	return kubeconfigFor(t, server.URL), func() { close(lists) }
 }
 
-// dispatch starts the command. lines are what it logs, as JSON; a line that is something else fails the test.
+// dispatch starts the command. lines are what it logs, as JSON; a line that is something else fails
+// the test.
 func dispatch(t *testing.T, args ...string) (lines <-chan map[string]any) {
 	t.Helper()
 	lines, process, ended := start(t, args...)

@@ -19,7 +19,8 @@ const (
 	crowd       = 1000 // files that keep a delete busy while its directory is replaced
 )
 
-// rmByPath is rm as busybox has it: it names each file by its whole path, which leads elsewhere when a part of it is replaced by a link.
+// rmByPath is rm as busybox has it: it names each file by its whole path, which leads elsewhere
+// when a part of it is replaced by a link.
 func rmByPath(arguments []string) int {
 	for _, path := range arguments {
 		if !strings.HasPrefix(path, "-") && removeByPath(path) != nil {
@@ -47,7 +48,8 @@ func removeByPath(path string) error {
 	return syscall.Rmdir(path)
 }
 
-// script is a provisioner of scripts, whose volumes are in base, and what its image finds beside it.
+// script is a provisioner of scripts, whose volumes are in base, and what its image finds beside
+// it.
 type script struct {
 	name      string
 	constants func(base string) []string // each followed by what it is here
@@ -95,7 +97,8 @@ func newWorld(t *testing.T, s script, change ...string) *world {
 	return w
 }
 
-// prey fills the attacker's volume: a directory with a crowd of files and the name of the directory of all volumes.
+// prey fills the attacker's volume: a directory with a crowd of files and the name of the directory
+// of all volumes.
 func (w *world) prey() {
 	w.t.Helper()
 	must(w.t, os.RemoveAll(w.own)) // which follows no link of the round before
@@ -131,8 +134,9 @@ func (w *world) watch(dir string) *os.File {
 	return file
 }
 
-// attack runs the script while the attacker's pod swaps, and reports whether the first swap was in time. A pod may try again and again until it is fast
-// enough; here the script is stopped for as long as the swap takes.
+// attack runs the script while the attacker's pod swaps, and reports whether the first swap was in
+// time. A pod may try again and again until it is fast enough; here the script is stopped for as
+// long as the swap takes.
 func (w *world) attack(goOn func()) (inTime bool) {
 	w.t.Helper()
 	w.prey()
@@ -193,7 +197,8 @@ func (w *world) attackUntil(goOn func(), wanted func(inTime bool) bool) {
 	w.t.Fatal("no swap has done it")
 }
 
-// A pod may write to its volume while that is deleted. It deletes no file of another volume by links.
+// A pod may write to its volume while that is deleted. It deletes no file of another volume by
+// links.
 func TestDeleteStaysInAVolumeWhosePodSwapsLinks(t *testing.T) {
 	t.Parallel()
 	for _, s := range deleting {
@@ -217,7 +222,8 @@ func TestDeleteStaysInAVolumeWhosePodSwapsLinks(t *testing.T) {
 	}
 }
 
-// The same attack on the same scripts succeeds where they delete by rm -rf. If it did not, the test above would show nothing.
+// The same attack on the same scripts succeeds where they delete by rm -rf. If it did not, the test
+// above would show nothing.
 func TestTheSameSwapsDeleteOtherVolumesWithoutFlexEmpty(t *testing.T) {
 	t.Parallel()
 	for _, s := range deleting {

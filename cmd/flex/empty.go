@@ -16,11 +16,12 @@ var emptyVerb = verb{
 	run:       empty,
 }
 
-// most is how often one DIR is walked through: what is written behind one walk needs another. A walk that has moved directories does not count.
+// most is how often one DIR is walked through: what is written behind one walk needs another. A
+// walk that has moved directories does not count.
 const most = 5
 
-// empty deletes directories. The path of a directory's parent is followed as it is: whoever can change that can delete the directory anyway.
-// Below that nothing is followed.
+// empty deletes directories. The path of a directory's parent is followed as it is: whoever can
+// change that can delete the directory anyway. Below that nothing is followed.
 func empty(dirs []string) error {
 	if len(dirs) == 0 {
 		return misused("a directory is required: flex empty DIR")
@@ -39,7 +40,8 @@ func empty(dirs []string) error {
 	return errors.Join(failed...)
 }
 
-// split returns the parent and the name of a directory. "$BASE/$NAME" with an empty name would be the volumes of all claims.
+// split returns the parent and the name of a directory. "$BASE/$NAME" with an empty name would be
+// the volumes of all claims.
 func split(dir string) (parent, name string, err error) {
 	at := strings.LastIndex(dir, "/") + 1
 	parent, name = dir[:at], dir[at:]

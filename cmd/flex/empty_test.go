@@ -46,7 +46,8 @@ func TestNothingIsDeletedWhereOnePathIsRefused(t *testing.T) {
 	must(t, err)
 }
 
-// Only the administrator and the image write beside the volumes. What is no directory there is not a volume.
+// Only the administrator and the image write beside the volumes. What is no directory there is not
+// a volume.
 func TestWhatIsNotADirectoryIsKept(t *testing.T) {
 	base := t.TempDir()
 	must(t, os.MkdirAll(base+"/other/in", 0o755))
@@ -63,7 +64,8 @@ func TestWhatIsNotADirectoryIsKept(t *testing.T) {
 	must(t, err)
 }
 
-// asOwner runs f without the rights of root, as the owner of what it makes: without CAP_DAC_OVERRIDE, as on an NFS server. The rights of a thread end with it.
+// asOwner runs f without the rights of root, as the owner of what it makes: without
+// CAP_DAC_OVERRIDE, as on an NFS server. The rights of a thread end with it.
 func asOwner(t *testing.T, f func() error) {
 	t.Helper()
 	done := make(chan error)
@@ -175,7 +177,8 @@ func TestNamesOfPodsBeginNoLineOfAMessage(t *testing.T) {
 	}
 }
 
-// A pod nests directories as deep as it likes. A walk that has a file open in each of them ends when there are no more.
+// A pod nests directories as deep as it likes. A walk that has a file open in each of them ends
+// when there are no more.
 func TestDeepTreeIsDeletedWithFewOpenFiles(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "pvc-1")
 	must(t, os.Mkdir(dir, 0o755))
@@ -199,7 +202,8 @@ func TestDeepTreeIsDeletedWithFewOpenFiles(t *testing.T) {
 	}
 }
 
-// A pipe that a pod has put in the place of a directory would be waited for until another process opens it.
+// A pipe that a pod has put in the place of a directory would be waited for until another process
+// opens it.
 func TestPipeInPlaceOfADirectoryIsNotWaitedFor(t *testing.T) {
 	base := t.TempDir()
 	must(t, syscall.Mkfifo(base+"/pipe", 0o600))
@@ -220,7 +224,8 @@ func TestPipeInPlaceOfADirectoryIsNotWaitedFor(t *testing.T) {
 	}
 }
 
-// A pod that goes on writing leaves something behind every walk. The run ends all the same, says why, and is tried again.
+// A pod that goes on writing leaves something behind every walk. The run ends all the same, says
+// why, and is tried again.
 func TestDeleteEndsWhileAPodGoesOnWriting(t *testing.T) {
 	const writes, lacks = "A pod still writes to it", "capabilities DAC_OVERRIDE and FOWNER"
 	denied := failure("/volumes/pvc-1/f", syscall.EPERM)

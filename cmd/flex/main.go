@@ -19,7 +19,8 @@ type verb struct {
 
 var verbs = []verb{emptyVerb}
 
-// usageError is a wrong use of the program: nothing was done, and nothing will be until the script is corrected.
+// usageError is a wrong use of the program: nothing was done, and nothing will be until the script
+// is corrected.
 type usageError struct{ error }
 
 func misused(format string, a ...any) error { return usageError{fmt.Errorf(format, a...)} }

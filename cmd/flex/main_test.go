@@ -71,7 +71,8 @@ func TestExitCodesAreThoseOfTheContract(t *testing.T) {
 	}
 }
 
-// Every node pulls the images that have it. It starts without what client-go and the API's types initialize.
+// Every node pulls the images that have it. It starts without what client-go and the API's types
+// initialize.
 func TestItIsASmallStaticProgram(t *testing.T) {
 	binary := filepath.Join(t.TempDir(), "flex")
 	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-ldflags=-s -w", "-o", binary, ".")

@@ -11,19 +11,23 @@ import (
 )
 
 const (
-	// deepest is how far a walk goes down. It has two files open for each directory on its way; a pod can nest 100,000 of them.
+	// deepest is how far a walk goes down. It has two files open for each directory on its way; a
+	// pod can nest 100,000 of them.
 	deepest = 50
 	// listed is how many names of a directory are read at a time.
 	listed = 256
 )
 
-// walk deletes what is in one directory, which a pod may change at any moment: between two steps it replaces a directory by a link to that of
-// all volumes, and a walk by paths, such as rm -rf of busybox, goes on in there. Here each step names one entry of a directory that is open:
-// os.Root opens each part of a path by openat with O_NOFOLLOW (rootOpenDir in os/root_unix.go), follows a link itself, never out of the Root
-// (doInRoot in os/root_openat.go), and deletes by unlinkat, which follows none (removeat). So no step leaves the directory, whatever is swapped
-// when; what a link leads to in it is to be deleted anyway.
+// walk deletes what is in one directory, which a pod may change at any moment: between two steps it
+// replaces a directory by a link to that of all volumes, and a walk by paths, such as rm -rf of
+// busybox, goes on in there. Here each step names one entry of a directory that is open: os.Root
+// opens each part of a path by openat with O_NOFOLLOW (rootOpenDir in os/root_unix.go), follows a
+// link itself, never out of the Root (doInRoot in os/root_openat.go), and deletes by unlinkat,
+// which follows none (removeat). So no step leaves the directory, whatever is swapped when; what a
+// link leads to in it is to be deleted anyway.
 //
-// Root.RemoveAll is as safe, but has a file open for each level, enters mount points, and has no end while a pod goes on writing.
+// Root.RemoveAll is as safe, but has a file open for each level, enters mount points, and has no
+// end while a pod goes on writing.
 type walk struct {
 	top     *os.Root
 	dir     string // its path, for messages
@@ -87,17 +91,20 @@ func (w *walk) failed(path string, err error) {
 	}
 }
 
-// enter opens a directory of dir. An owner without CAP_DAC_OVERRIDE, as on an NFS server, lists and empties only what the mode lets it.
+// enter opens a directory of dir. An owner without CAP_DAC_OVERRIDE, as on an NFS server, lists and
+// empties only what the mode lets it.
 func enter(dir *os.Root, name string) (*os.Root, error) {
 	const whole = 0o700
 	if info, err := dir.Lstat(name); err == nil && info.IsDir() && info.Mode()&whole != whole {
 		_ = dir.Chmod(name, whole) // where it may not, the next step says so
 	}
-	// Only what is not the last part is opened as a directory: a pipe in its place would be waited for.
+	// Only what is not the last part is opened as a directory: a pipe in its place would be waited
+	// for.
 	return dir.OpenRoot(name + "/.")
 }
 
-// isNotEmpty reports whether a directory was not deleted because of what is in it. A mount point is busy instead, and so is never entered.
+// isNotEmpty reports whether a directory was not deleted because of what is in it. A mount point is
+// busy instead, and so is never entered.
 func isNotEmpty(err error) bool {
 	return errors.Is(err, syscall.ENOTEMPTY) || errors.Is(err, syscall.EEXIST) // as some file systems say
 }

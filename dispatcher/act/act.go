@@ -25,7 +25,8 @@ type Writes interface {
 	// Wrote notes the API server's answer to a write, Deleted an object that was deleted.
 	Wrote(answer metav1.Object)
 	Deleted(obj metav1.Object)
-	// Exists notes that a Job exists that was to be created, and reports whether the caches should have shown it by now.
+	// Exists notes that a Job exists that was to be created, and reports whether the caches should
+	// have shown it by now.
 	Exists(job *batchv1.Job) bool
 }
 
@@ -38,7 +39,8 @@ type Actor struct {
 	Series   series.Series
 	// Provisioner is the name that StorageClasses write.
 	Provisioner string
-	// KubeAPI is the API server's URL as images see it, ClusterUID the UID of the namespace kube-system.
+	// KubeAPI is the API server's URL as images see it, ClusterUID the UID of the namespace
+	// kube-system.
 	KubeAPI, ClusterUID string
 	// TrustUsername passes the claim's stamped username and groups on to images.
 	TrustUsername bool
@@ -105,8 +107,9 @@ func (a *Actor) carryOut(ctx context.Context, o *observe.Observation, action dec
 	return Result{}, fmt.Errorf("the action %T cannot be carried out for one claim", action)
 }
 
-// repeatAfter is when an event about what waits for an administrator is emitted again: the API server deletes events after an hour.
-// retellAfter is when a problem is reported again whose event was dropped, because too many were waiting.
+// repeatAfter is when an event about what waits for an administrator is emitted again: the API
+// server deletes events after an hour. retellAfter is when a problem is reported again whose event
+// was dropped, because too many were waiting.
 const repeatAfter, retellAfter = 10 * time.Minute, time.Minute
 
 // retold returns when a problem that was reported is looked at again.
@@ -130,7 +133,8 @@ func (a *Actor) dropsWarnings() bool {
 	return isBounded && r.IsFull()
 }
 
-// saysWhatIsLeft reports whether an action gives up the last that is known of something in the storage, and its event says so.
+// saysWhatIsLeft reports whether an action gives up the last that is known of something in the
+// storage, and its event says so.
 func saysWhatIsLeft(action decide.Action) bool {
 	switch d := action.(type) { //nolint:gochecksumtype // no other gives up anything
 	case decide.ReleaseRecord:
@@ -142,8 +146,8 @@ func saysWhatIsLeft(action decide.Action) bool {
 	}
 }
 
-// requeueAt returns the Result of waiting for a time. The wait is a little long rather than short: an observation
-// that is too early would only wait again.
+// requeueAt returns the Result of waiting for a time. The wait is a little long rather than short:
+// an observation that is too early would only wait again.
 func (a *Actor) requeueAt(at time.Time) Result {
 	if at.IsZero() {
 		return Result{}

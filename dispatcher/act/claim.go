@@ -15,10 +15,10 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
-// publishResult writes a run's result on the claim. The UID is in the patch, so that another claim of the same name
-// does not get it. If an admission webhook or policy refuses the write, perhaps for good, an event says so on both
-// and the record counts as published. Otherwise it would be held, and nothing retried, until an administrator
-// noticed.
+// publishResult writes a run's result on the claim. The UID is in the patch, so that another claim
+// of the same name does not get it. If an admission webhook or policy refuses the write, perhaps
+// for good, an event says so on both and the record counts as published. Otherwise it would be
+// held, and nothing retried, until an administrator noticed.
 func (a *Actor) publishResult(ctx context.Context, o *observe.Observation, d decide.PublishResult) (Result, error) {
 	claim := applycorev1.PersistentVolumeClaim(o.Claim.Name, o.Claim.Namespace).
 		WithUID(o.UID).
@@ -39,8 +39,9 @@ func (a *Actor) publishResult(ctx context.Context, o *observe.Observation, d dec
 	return Result{}, err
 }
 
-// reschedule removes the selected node from the claim as it was observed. The scheduler then selects again for the
-// pod that waits for the claim. A claim that has changed since is left as it is, and the watch enqueues it.
+// reschedule removes the selected node from the claim as it was observed. The scheduler then
+// selects again for the pod that waits for the claim. A claim that has changed since is left as it
+// is, and the watch enqueues it.
 func (a *Actor) reschedule(ctx context.Context, o *observe.Observation, why string) error {
 	err := a.noted(patch.Merge(ctx, a.Client.CoreV1().PersistentVolumeClaims(o.Claim.Namespace), o.Claim,
 		patch.Annotate(map[string]any{storagehelpers.AnnSelectedNode: nil})))

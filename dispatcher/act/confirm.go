@@ -15,16 +15,17 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
-// Confirm lets the pod of a gated Job be scheduled. A run that deletes volumes first deletes the PV of each claim that it serves, as it was
-// judged: while a PV that is not terminating might be bound or handed on, no container may delete its volume. It stops at the first PV that has
-// changed.
+// Confirm lets the pod of a gated Job be scheduled. A run that deletes volumes first deletes the PV
+// of each claim that it serves, as it was judged: while a PV that is not terminating might be bound
+// or handed on, no container may delete its volume. It stops at the first PV that has changed.
 func (a *Actor) Confirm(ctx context.Context, o *observe.Observation, run decide.Run, members ...*observe.Observation) (Result, error) {
 	result, err := a.confirm(ctx, o, run, members)
 	return a.unlessRefused(ctx, o, decide.Confirm{Run: run}, result, err)
 }
 
-// recheckChanged is how soon a run is judged again, one of whose PVs has changed. The watch enqueues the claim of that PV, which need not be the one that
-// confirms: a batch of deletes once waited for its Job's deadline.
+// recheckChanged is how soon a run is judged again, one of whose PVs has changed. The watch
+// enqueues the claim of that PV, which need not be the one that confirms: a batch of deletes once
+// waited for its Job's deadline.
 const recheckChanged = 200 * time.Millisecond
 
 func (a *Actor) confirm(ctx context.Context, o *observe.Observation, run decide.Run, members []*observe.Observation) (Result, error) {

@@ -39,8 +39,8 @@ func (a *Actor) emit(regarding, related runtime.Object, kind, why, note string) 
 	a.Recorder.Eventf(regarding, related, kind, why, reason.ActionOf(why, note), "%s", note)
 }
 
-// reportProblem emits a problem to the claim's user and, if the config is faulty, to the administrator. A problem of
-// a volume without a claim is emitted on its PV or its Job.
+// reportProblem emits a problem to the claim's user and, if the config is faulty, to the
+// administrator. A problem of a volume without a claim is emitted on its PV or its Job.
 func (a *Actor) reportProblem(o *observe.Observation, p decide.Problem) {
 	var related runtime.Object
 	if o.Provision.From != nil {
@@ -66,7 +66,8 @@ func (a *Actor) reportProblem(o *observe.Observation, p decide.Problem) {
 	}
 }
 
-// ReportDropped reports on the leader's lease that config namespaces were served before and are not served now.
+// ReportDropped reports on the leader's lease that config namespaces were served before and are not
+// served now.
 func (a *Actor) ReportDropped(lease *coordinationv1.Lease, namespaces string) {
 	a.emit(lease, nil, corev1.EventTypeWarning, reason.NamespaceNotServed, fmt.Sprintf("the dispatcher no longer serves these config namespaces: %s. A claim whose class was recreated since may have a Job there, and waits. "+
 		"Remedy: add the namespaces to --config-namespaces, or remove them from this lease's annotation %s",
@@ -97,8 +98,9 @@ func (a *Actor) emitLaunched(ctx context.Context, o *observe.Observation, job *b
 	}
 }
 
-// reportLongRuns reports the runs that have not ended after a while and that no event has named. It returns until when the UID is to wait: until the
-// time that is given, or until a run is to be reported. A run is reported for a while only, in case the UID is observed again and again.
+// reportLongRuns reports the runs that have not ended after a while and that no event has named. It
+// returns until when the UID is to wait: until the time that is given, or until a run is to be
+// reported. A run is reported for a while only, in case the UID is observed again and again.
 func (a *Actor) reportLongRuns(o *observe.Observation, until time.Time) time.Time {
 	for _, r := range o.View.Runs {
 		due := r.ReportedAt(r.Created)
@@ -128,8 +130,8 @@ func (a *Actor) emitWarnings(r resolve.Resolved) {
 	}
 }
 
-// emitOutput emits the output of a run, on its Job only. The description of a PV and the results of requests that are done are no output for
-// people, and what they say is on record.
+// emitOutput emits the output of a run, on its Job only. The description of a PV and the results of
+// requests that are done are no output for people, and what they say is on record.
 func (a *Actor) emitOutput(o *observe.Observation, d decide.RecordOutcome) {
 	if output := runs.WithoutResults(d.Run.Output); output != "" && !d.Describes {
 		a.emit(o.Jobs[d.Run.Name], nil, corev1.EventTypeNormal, reason.ContainerOutput, output)
@@ -158,8 +160,8 @@ func (a *Actor) emitOutcome(o *observe.Observation, d decide.RecordOutcome) {
 	}
 }
 
-// emitDiffers warns about a volume that the claim can use, and that is not what was asked for or not the only one.
-// That is not a failure.
+// emitDiffers warns about a volume that the claim can use, and that is not what was asked for or
+// not the only one. That is not a failure.
 func (a *Actor) emitDiffers(o *observe.Observation, d decide.RecordOutcome, job *batchv1.Job) {
 	if d.Run.Verb != contract.Provision || o.Claim == nil {
 		return
@@ -173,7 +175,8 @@ func (a *Actor) emitDiffers(o *observe.Observation, d decide.RecordOutcome, job 
 	}
 }
 
-// eventTarget returns the object on which a run's verdict is emitted, and the reasons for success and failure.
+// eventTarget returns the object on which a run's verdict is emitted, and the reasons for success
+// and failure.
 func (a *Actor) eventTarget(o *observe.Observation, run decide.Run) (regarding runtime.Object, good, bad string) {
 	job := o.Jobs[run.Name]
 	switch {
@@ -220,8 +223,8 @@ func (a *Actor) failureNote(o *observe.Observation, d decide.RecordOutcome, job 
 	return strings.Join(parts, "; ")
 }
 
-// provisionFault returns why a provision has failed beside its exit code, or although that is 0. It returns nothing
-// if only the exit code is known.
+// provisionFault returns why a provision has failed beside its exit code, or although that is 0. It
+// returns nothing if only the exit code is known.
 func provisionFault(o *observe.Observation, run decide.Run) string {
 	vol, fault := o.View.Volume, ""
 	switch {

@@ -13,8 +13,8 @@ import (
 	"k8s.io/client-go/tools/events"
 )
 
-// A claim reports again why it waits when the cause changes. client-go's recorder counts two events that differ only
-// in their note as one, and keeps the first note.
+// A claim reports again why it waits when the cause changes. client-go's recorder counts two events
+// that differ only in their note as one, and keeps the first note.
 func TestAnotherCauseIsAnotherEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := fake.NewClientset()

@@ -22,11 +22,13 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/series"
 )
 
-// requeueShared is how soon a UID is observed again that could not write on a Job of several claims because another UID had.
+// requeueShared is how soon a UID is observed again that could not write on a Job of several claims
+// because another UID had.
 const requeueShared = 100 * time.Millisecond
 
-// patchJob writes on a Job as it was observed. A change of a Job that serves several claims enqueues only the claims
-// that it is about. So if there was a conflict, and the UID shares the Job, the UID is requeued.
+// patchJob writes on a Job as it was observed. A change of a Job that serves several claims
+// enqueues only the claims that it is about. So if there was a conflict, and the UID shares the
+// Job, the UID is requeued.
 func (a *Actor) patchJob(ctx context.Context, job *batchv1.Job, change patch.Fields) (patch.Outcome, Result, error) {
 	err := a.noted(patch.Merge(ctx, a.Client.BatchV1().Jobs(job.Namespace), job, change))
 	how, err := patch.OutcomeOf(err, "patch the Job %s/%s", job.Namespace, job.Name)
@@ -51,8 +53,9 @@ type Ended struct {
 	Record decide.RecordOutcome
 }
 
-// RecordOutcomes writes the outcomes of one run on its Job, for all the claims that it served or for some, in one write. A Job that has changed
-// since it was observed may have them already, so the events are emitted only after a successful write.
+// RecordOutcomes writes the outcomes of one run on its Job, for all the claims that it served or
+// for some, in one write. A Job that has changed since it was observed may have them already, so
+// the events are emitted only after a successful write.
 func (a *Actor) RecordOutcomes(ctx context.Context, all ...Ended) (Result, error) {
 	first := all[0]
 	job := first.O.Jobs[first.Record.Run.Name]
@@ -74,7 +77,8 @@ func (a *Actor) RecordOutcomes(ctx context.Context, all ...Ended) (Result, error
 	return Result{Recorded: how == patch.Written}, nil
 }
 
-// Learned returns what the writing of its outcome has taught about a run's UID, or nil: that the record is released since a retained PV stands for the volume.
+// Learned returns what the writing of its outcome has taught about a run's UID, or nil: that the
+// record is released since a retained PV stands for the volume.
 func (e Ended) Learned(written Result) *observe.Hint {
 	if written.Recorded && e.Record.Run.Verb == contract.Provision && e.Record.Success && e.Record.Release && !e.O.View.Volume.PolicyDelete {
 		return &observe.Hint{ReleasedFor: e.O.View.Volume.UID}
@@ -82,7 +86,8 @@ func (e Ended) Learned(written Result) *observe.Hint {
 	return written.Hint
 }
 
-// recordPatch returns the patch that records outcomes, and releases the records that are no longer needed with them.
+// recordPatch returns the patch that records outcomes, and releases the records that are no longer
+// needed with them.
 func recordPatch(job *batchv1.Job, all []Ended, now time.Time) (patch.Fields, error) {
 	ended := map[string]Ended{}
 	for _, one := range all {
@@ -102,7 +107,8 @@ func recordPatch(job *batchv1.Job, all []Ended, now time.Time) (patch.Fields, er
 	return unlessHeld(job, annotations, all[0], now), nil
 }
 
-// descriptionOf returns what the container of a Job has said of the PV that the dispatcher is to create, if it is.
+// descriptionOf returns what the container of a Job has said of the PV that the dispatcher is to
+// create, if it is.
 func descriptionOf(job *batchv1.Job, all []Ended) (string, error) {
 	if !all[0].Record.Describes {
 		return "", nil
@@ -114,7 +120,8 @@ func descriptionOf(job *batchv1.Job, all []Ended) (string, error) {
 	return text, nil
 }
 
-// unlessHeld returns a patch of a Job's record, which also removes the record finalizer if no claim needs the Job as its record any more.
+// unlessHeld returns a patch of a Job's record, which also removes the record finalizer if no claim
+// needs the Job as its record any more.
 func unlessHeld(job *batchv1.Job, record map[string]string, one Ended, now time.Time) patch.Fields {
 	recorded := job.DeepCopy()
 	maps.Copy(recorded.Annotations, record)
@@ -126,7 +133,8 @@ func unlessHeld(job *batchv1.Job, record map[string]string, one Ended, now time.
 	return change
 }
 
-// releasePatch returns the patch that removes the record finalizer of a Job, so that the Job expires.
+// releasePatch returns the patch that removes the record finalizer of a Job, so that the Job
+// expires.
 func releasePatch(o *observe.Observation, job *batchv1.Job, run decide.Run, now time.Time) patch.Fields {
 	change := patch.WithoutFinalizer(job, jobs.FinalizerRecord)
 	head := jobs.HeadOf(job)
@@ -135,8 +143,8 @@ func releasePatch(o *observe.Observation, job *batchv1.Job, run decide.Run, now 
 	return change
 }
 
-// releaseRecord removes the record finalizer of a Job, so that the Job expires. If the Job is still the record of
-// another claim, it is only marked as released by this one.
+// releaseRecord removes the record finalizer of a Job, so that the Job expires. If the Job is still
+// the record of another claim, it is only marked as released by this one.
 func (a *Actor) releaseRecord(ctx context.Context, o *observe.Observation, d decide.ReleaseRecord) (Result, error) {
 	job := o.Jobs[d.Run.Name]
 	var change patch.Fields
@@ -173,8 +181,8 @@ func (a *Actor) cancelRun(ctx context.Context, o *observe.Observation, d decide.
 	return Result{}, a.cancel(ctx, job)
 }
 
-// cancel deletes a Job and, in the foreground, its pods. In the background the pods would stay as long as the record
-// finalizer keeps the Job.
+// cancel deletes a Job and, in the foreground, its pods. In the background the pods would stay as
+// long as the record finalizer keeps the Job.
 func (a *Actor) cancel(ctx context.Context, job *batchv1.Job) error {
 	err := a.Client.BatchV1().Jobs(job.Namespace).Delete(ctx, job.Name, metav1.DeleteOptions{
 		PropagationPolicy: new(metav1.DeletePropagationForeground),
@@ -187,8 +195,8 @@ func (a *Actor) cancel(ctx context.Context, job *batchv1.Job) error {
 	return nil
 }
 
-// removePodFinalizers removes our finalizer from a Job's pods, almost always one. The kubelet may still write on a pod, so it is removed
-// whatever has changed.
+// removePodFinalizers removes our finalizer from a Job's pods, almost always one. The kubelet may
+// still write on a pod, so it is removed whatever has changed.
 func (a *Actor) removePodFinalizers(ctx context.Context, o *observe.Observation, run decide.Run) error {
 	for _, pod := range o.Pods[run.Name] {
 		if !runs.HasFinalizer(pod) {

@@ -28,8 +28,8 @@ type Member struct {
 	Launch decide.Launch
 }
 
-// Launch creates the Job of a run, for one claim or for a batch of claims that ask for the same. If a Job of that name
-// exists, another leader created it a moment ago, and the caches will show it.
+// Launch creates the Job of a run, for one claim or for a batch of claims that ask for the same. If
+// a Job of that name exists, another leader created it a moment ago, and the caches will show it.
 func (a *Actor) Launch(ctx context.Context, first Member, others ...Member) error {
 	plan, err := a.planOf(first, others)
 	if err != nil {
@@ -59,8 +59,8 @@ func (a *Actor) Launch(ctx context.Context, first Member, others ...Member) erro
 	return nil
 }
 
-// awaitJob waits for the caches to show a Job that exists already. If it does not appear, it belongs to another claim or has
-// lost its labels.
+// awaitJob waits for the caches to show a Job that exists already. If it does not appear, it
+// belongs to another claim or has lost its labels.
 func (a *Actor) awaitJob(o *observe.Observation, job *batchv1.Job) {
 	if a.Writes.Exists(job) {
 		a.reportProblem(o, decide.Problem{Reason: reason.LaunchFailed, Note: fmt.Sprintf("the Job %s/%s exists already, but lacks the labels by which the "+
@@ -68,8 +68,8 @@ func (a *Actor) awaitJob(o *observe.Observation, job *batchv1.Job) {
 	}
 }
 
-// Trim returns as many of the others as fit into one Job with the first. The annotations of its pod are limited in
-// size.
+// Trim returns as many of the others as fit into one Job with the first. The annotations of its pod
+// are limited in size.
 func (a *Actor) Trim(first Member, others []Member) ([]Member, error) {
 	plan, err := a.planOf(first, others)
 	if err != nil {
@@ -79,8 +79,8 @@ func (a *Actor) Trim(first Member, others []Member) ([]Member, error) {
 	return others[:len(plan.With)], err
 }
 
-// createJob builds the Job of a plan and creates it, with the slot of the first UID. It returns the Job that was
-// created or, with an error, the one that was to be.
+// createJob builds the Job of a plan and creates it, with the slot of the first UID. It returns the
+// Job that was created or, with an error, the one that was to be.
 func (a *Actor) createJob(ctx context.Context, o *observe.Observation, plan jobs.Plan) (*batchv1.Job, error) {
 	job, err := jobs.Build(plan)
 	if err != nil {
@@ -109,7 +109,8 @@ func (a *Actor) createJob(ctx context.Context, o *observe.Observation, plan jobs
 	return created, nil
 }
 
-// mayHaveCreated reports whether an object may exist although its creation failed: the API server did not say.
+// mayHaveCreated reports whether an object may exist although its creation failed: the API server
+// did not say.
 func mayHaveCreated(err error) bool {
 	switch apierrors.ReasonForError(err) {
 	case metav1.StatusReasonUnknown, metav1.StatusReasonTimeout, metav1.StatusReasonServerTimeout,
@@ -135,8 +136,8 @@ func (a *Actor) planOf(first Member, others []Member) (jobs.Plan, error) {
 	return plan, err
 }
 
-// planOne returns what the Job is built from: the claim's request for a provision, the PV's for a delete and an
-// expand, and for an undo the very request of the run that is undone.
+// planOne returns what the Job is built from: the claim's request for a provision, the PV's for a
+// delete and an expand, and for an undo the very request of the run that is undone.
 func (a *Actor) planOne(o *observe.Observation, d decide.Launch) (jobs.Plan, error) {
 	p := jobs.Plan{
 		Verb: d.Verb, Number: d.Number, Attempt: d.Attempt, After: d.After, NothingBefore: d.NothingBefore, AnyNode: d.AnyNode,

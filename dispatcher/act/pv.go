@@ -18,7 +18,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 )
 
-// patchPV writes on a PV. If the PV has changed since it was observed, that is an error, and the UID is retried.
+// patchPV writes on a PV. If the PV has changed since it was observed, that is an error, and the
+// UID is retried.
 func (a *Actor) patchPV(ctx context.Context, pv *corev1.PersistentVolume, what string, change patch.Fields) error {
 	err := a.noted(patch.Merge(ctx, a.Client.CoreV1().PersistentVolumes(), pv, change))
 	if err != nil && !apierrors.IsNotFound(err) {
@@ -27,7 +28,8 @@ func (a *Actor) patchPV(ctx context.Context, pv *corev1.PersistentVolume, what s
 	return nil
 }
 
-// setFinalizer adds our finalizer to a PV, or removes it and emits an event if its volume is given up.
+// setFinalizer adds our finalizer to a PV, or removes it and emits an event if its volume is given
+// up.
 func (a *Actor) setFinalizer(ctx context.Context, o *observe.Observation, d decide.SetFinalizer) error {
 	pv := o.PV
 	if d.Misnamed {
@@ -44,8 +46,9 @@ func (a *Actor) setFinalizer(ctx context.Context, o *observe.Observation, d deci
 	return err
 }
 
-// deleteJudgedPV deletes a PV whose volume a run is about to delete, unless it has changed since it was judged. Our finalizer keeps it. On a PV
-// that is terminating already this only asks whether it has changed.
+// deleteJudgedPV deletes a PV whose volume a run is about to delete, unless it has changed since it
+// was judged. Our finalizer keeps it. On a PV that is terminating already this only asks whether it
+// has changed.
 func (a *Actor) deleteJudgedPV(ctx context.Context, o *observe.Observation) (patch.Outcome, error) {
 	err := a.Client.CoreV1().PersistentVolumes().Delete(ctx, o.PV.Name, metav1.DeleteOptions{
 		Preconditions: &metav1.Preconditions{UID: &o.PV.UID, ResourceVersion: &o.PV.ResourceVersion},
@@ -62,8 +65,9 @@ func (a *Actor) deleteJudgedPV(ctx context.Context, o *observe.Observation) (pat
 	return how, nil
 }
 
-// deletePV deletes a PV. Our finalizer keeps it until the next action removes that. So if the dispatcher is killed
-// between the two, the PV is left terminating, and it is known that its volume was deleted.
+// deletePV deletes a PV. Our finalizer keeps it until the next action removes that. So if the
+// dispatcher is killed between the two, the PV is left terminating, and it is known that its volume
+// was deleted.
 func (a *Actor) deletePV(ctx context.Context, pv *corev1.PersistentVolume) error {
 	err := a.Client.CoreV1().PersistentVolumes().Delete(ctx, pv.Name, metav1.DeleteOptions{
 		Preconditions: &metav1.Preconditions{UID: &pv.UID},
@@ -75,8 +79,8 @@ func (a *Actor) deletePV(ctx context.Context, pv *corev1.PersistentVolume) error
 	return nil
 }
 
-// setPVCapacity writes on the PV how large its volume is now, unless the PV has changed since it was observed. The
-// observation has shown that the volume is larger than the PV says.
+// setPVCapacity writes on the PV how large its volume is now, unless the PV has changed since it
+// was observed. The observation has shown that the volume is larger than the PV says.
 func (a *Actor) setPVCapacity(ctx context.Context, o *observe.Observation, run decide.Run) error {
 	err := a.noted(patch.Merge(ctx, a.Client.CoreV1().PersistentVolumes(), o.PV,
 		patch.Fields{"spec": patch.Fields{"capacity": patch.Fields{"storage": run.Reached(run.Outcome).String()}}}))
@@ -84,7 +88,8 @@ func (a *Actor) setPVCapacity(ctx context.Context, o *observe.Observation, run d
 	return err
 }
 
-// keepVolume notes on a Job of the UID which PV may stand for its volume, or sets the policy of the UID's own PV to Retain.
+// keepVolume notes on a Job of the UID which PV may stand for its volume, or sets the policy of the
+// UID's own PV to Retain.
 func (a *Actor) keepVolume(ctx context.Context, o *observe.Observation, d decide.KeepVolume) (Result, error) {
 	job := o.Jobs[d.Run.Name]
 	if job == nil {
@@ -102,8 +107,8 @@ func (a *Actor) keepVolume(ctx context.Context, o *observe.Observation, d decide
 	return result, err
 }
 
-// createPV creates the PV that a container describes. Whether the run is a success is known now. If the PV exists already, the next
-// observation finds it.
+// createPV creates the PV that a container describes. Whether the run is a success is known now. If
+// the PV exists already, the next observation finds it.
 func (a *Actor) createPV(ctx context.Context, o *observe.Observation, run decide.Run) (Result, error) {
 	job := o.Jobs[run.Name]
 	pv, refused := observe.DescribedPV(job, run.Described, a.Allowed[job.Namespace])

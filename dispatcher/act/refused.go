@@ -16,9 +16,10 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
-// Do carries out one action: at most one write, then its event and log line. A write that is refused for good, or that
-// the object does not show, is reported, and tried again a while later. Until then, what does not depend on it is
-// decided without it. What gives up the last that is known of a volume waits while its event would be dropped: it cannot be emitted later.
+// Do carries out one action: at most one write, then its event and log line. A write that is
+// refused for good, or that the object does not show, is reported, and tried again a while later.
+// Until then, what does not depend on it is decided without it. What gives up the last that is
+// known of a volume waits while its event would be dropped: it cannot be emitted later.
 func (a *Actor) Do(ctx context.Context, o *observe.Observation, action decide.Action) (Result, error) {
 	a.reportUnkeptPods(o)
 	if saysWhatIsLeft(action) && a.dropsWarnings() {
@@ -38,7 +39,8 @@ func (a *Actor) unlessRefused(ctx context.Context, o *observe.Observation, actio
 	return learned(observe.Hint{Refused: []string{decide.WriteOf(action)}}), nil
 }
 
-// ReportRefused emits that a write was refused, and the remedy, on the claim and on the Job or PV that was to be written.
+// ReportRefused emits that a write was refused, and the remedy, on the claim and on the Job or PV
+// that was to be written.
 func (a *Actor) ReportRefused(o *observe.Observation, action decide.Action, cause error) {
 	a.emitRefused(o, o.Jobs[decide.RunOf(action)], cause.Error()+". Remedy: let policies, webhooks and RBAC allow this write of the dispatcher. "+
 		"The dispatcher tries it again every minute, and continues with everything that does not depend on it")
@@ -68,8 +70,9 @@ func (a *Actor) emitRefused(o *observe.Observation, job *batchv1.Job, note strin
 	}
 }
 
-// reportUnkeptPods reports each pod at work that does not have our finalizer. Its Job asks for it, so something takes it
-// away when pods are created. Such a pod can vanish before its outcome was read.
+// reportUnkeptPods reports each pod at work that does not have our finalizer. Its Job asks for it,
+// so something takes it away when pods are created. Such a pod can vanish before its outcome was
+// read.
 func (a *Actor) reportUnkeptPods(o *observe.Observation) {
 	for _, r := range o.View.Runs {
 		if r.Unfinished && r.Recorded == nil && runs.AnyUnkept(o.Pods[r.Name]) {

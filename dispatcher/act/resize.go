@@ -15,7 +15,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 )
 
-// setResizeStage writes how far a resize is: the size on the PV, everything else on the claim, by Kubernetes' own values.
+// setResizeStage writes how far a resize is: the size on the PV, everything else on the claim, by
+// Kubernetes' own values.
 func (a *Actor) setResizeStage(ctx context.Context, o *observe.Observation, d decide.SetResizeStage) (err error) {
 	switch d.To {
 	case decide.ResizeInProgress:
@@ -71,8 +72,8 @@ func otherConditions(claim *corev1.PersistentVolumeClaim) []corev1.PersistentVol
 	return out
 }
 
-// patchStatus writes on the status of the claim of the volume. It returns false if the claim has changed since it was
-// observed; then the watch enqueues it. The annotation is written with it, as
+// patchStatus writes on the status of the claim of the volume. It returns false if the claim has
+// changed since it was observed; then the watch enqueues it. The annotation is written with it, as
 // Kubernetes' own controllers do.
 func (a *Actor) patchStatus(ctx context.Context, o *observe.Observation, status patch.Fields) (bool, error) {
 	claim := o.Holder
@@ -83,7 +84,8 @@ func (a *Actor) patchStatus(ctx context.Context, o *observe.Observation, status 
 	return how == patch.Written && err == nil, err
 }
 
-// leaveToNode leaves the file system to the kubelet, or reports that an administrator must expand it.
+// leaveToNode leaves the file system to the kubelet, or reports that an administrator must expand
+// it.
 func (a *Actor) leaveToNode(ctx context.Context, o *observe.Observation) error {
 	kind, note := corev1.EventTypeNormal, fmt.Sprintf("the volume has %s; the kubelet expands its file system when a pod uses it", o.PV.Spec.Capacity.Storage())
 	if observe.NodeWorkOf(o.PV) == observe.NodeByHand {
@@ -97,15 +99,16 @@ func (a *Actor) leaveToNode(ctx context.Context, o *observe.Observation) error {
 	return err
 }
 
-// byHandNote says that neither the kubelet nor the dispatcher expands the file system, and what the administrator
-// does.
+// byHandNote says that neither the kubelet nor the dispatcher expands the file system, and what the
+// administrator does.
 func byHandNote(pv *corev1.PersistentVolume) string {
 	return fmt.Sprintf("the volume has %[1]s, but its file system is not expanded: the kubelet cannot expand a file system on this kind of volume. "+
 		"Remedy: an administrator must rescan the device on the claim's node, expand the file system there (resize2fs, xfs_growfs), and confirm it by: "+
 		"kubectl annotate --overwrite pv %[2]s %[3]s=%[1]s", pv.Spec.Capacity.Storage(), pv.Name, contract.AnnFileSystem)
 }
 
-// resizeMessage returns the image's message for the user after the newest expand, as long as its Job exists.
+// resizeMessage returns the image's message for the user after the newest expand, as long as its
+// Job exists.
 func resizeMessage(o *observe.Observation) string {
 	e := o.View.Newest(contract.Expand)
 	if e == nil || contract.ForClaim(e.Outcome.Message) == "" {

@@ -19,9 +19,10 @@ import (
 // cacheLag is how long the caches may be behind what another leader has just written.
 const cacheLag = 10 * time.Second
 
-// storeRevision stores the config of a pending claim as its newest revision. The name is a hash of the content. So if
-// the revision exists, only its number is raised and its mark as unused removed. One that exists and is still not in
-// the cache a while later lacks the label by which it is watched.
+// storeRevision stores the config of a pending claim as its newest revision. The name is a hash of
+// the content. So if the revision exists, only its number is raised and its mark as unused removed.
+// One that exists and is still not in the cache a while later lacks the label by which it is
+// watched.
 func (a *Actor) storeRevision(ctx context.Context, o *observe.Observation) (Result, error) {
 	src := o.Provision.Config.Source
 	if stored := o.StoredRevision; stored != nil {
@@ -55,7 +56,8 @@ func (a *Actor) storeRevision(ctx context.Context, o *observe.Observation) (Resu
 	}
 }
 
-// DoRevision carries out what was decided for one stored config revision. until is when to decide again.
+// DoRevision carries out what was decided for one stored config revision. until is when to decide
+// again.
 func (a *Actor) DoRevision(ctx context.Context, r *observe.Revision, action decide.RevisionAction, until time.Time) (Result, error) {
 	switch action {
 	case decide.MarkUnused:
@@ -71,16 +73,16 @@ func (a *Actor) DoRevision(ctx context.Context, r *observe.Revision, action deci
 	}
 }
 
-// markUnused marks a revision with a time, or removes the mark if that is nil. A revision that has changed since it
-// was observed is left as it is, and the watch enqueues it.
+// markUnused marks a revision with a time, or removes the mark if that is nil. A revision that has
+// changed since it was observed is left as it is, and the watch enqueues it.
 func (a *Actor) markUnused(ctx context.Context, stored *appsv1.ControllerRevision, since any) error {
 	err := a.noted(patch.Merge(ctx, a.Client.AppsV1().ControllerRevisions(stored.Namespace), stored, patch.Annotate(map[string]any{config.AnnUnusedSince: since})))
 	_, err = patch.OutcomeOf(err, "annotate the config revision %s/%s as unused", stored.Namespace, stored.Name)
 	return err
 }
 
-// deleteRevision deletes a revision, unless it has changed since it was observed: a launch that needs a marked
-// revision removes the mark first.
+// deleteRevision deletes a revision, unless it has changed since it was observed: a launch that
+// needs a marked revision removes the mark first.
 func (a *Actor) deleteRevision(ctx context.Context, stored *appsv1.ControllerRevision) error {
 	err := a.Client.AppsV1().ControllerRevisions(stored.Namespace).Delete(ctx, stored.Name, metav1.DeleteOptions{
 		Preconditions: &metav1.Preconditions{UID: &stored.UID, ResourceVersion: &stored.ResourceVersion},

@@ -12,9 +12,9 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/patch"
 )
 
-// cancelIfStripped deletes a Job that was just created if it lacks something that was sent, and returns that as an
-// error. Nothing of the claim's may be made without a record of it. Nothing has run yet, and perhaps no watch will show the
-// Job, so its finalizer is removed first.
+// cancelIfStripped deletes a Job that was just created if it lacks something that was sent, and
+// returns that as an error. Nothing of the claim's may be made without a record of it. Nothing has
+// run yet, and perhaps no watch will show the Job, so its finalizer is removed first.
 func (a *Actor) cancelIfStripped(ctx context.Context, sent, stored *batchv1.Job) error {
 	err := patch.UnlessMissing(jobs.Missing(sent, stored))
 	if err == nil {

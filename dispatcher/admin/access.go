@@ -17,7 +17,8 @@ type need struct {
 	verbs           []string
 }
 
-// Needs of the whole cluster and of each config namespace; deploy/base/dispatcher-rbac.yaml grants them.
+// Needs of the whole cluster and of each config namespace; deploy/base/dispatcher-rbac.yaml grants
+// them.
 var (
 	clusterNeeds = []need{
 		{"", "persistentvolumeclaims", []string{"get", "list", "watch", "patch"}},
@@ -47,13 +48,14 @@ var (
 	ownLeaseNeeds = []need{{"coordination.k8s.io", "leases", []string{"get", "update"}}}
 )
 
-// scope is where something is needed: in a namespace or, if that is empty, in the cluster. It is needed for the
-// object of that name or, if that is empty, for all.
+// scope is where something is needed: in a namespace or, if that is empty, in the cluster. It is
+// needed for the object of that name or, if that is empty, for all.
 type scope struct{ namespace, name string }
 
-// CheckAccess asks the API server whether the dispatcher may do everything that it needs in the cluster, in the first config
-// namespace and for the leader's lease. The error names every verb that is missing, so that not one watch after another
-// fails later. A lease without a name is not needed. The further config namespaces are checked by MissingIn.
+// CheckAccess asks the API server whether the dispatcher may do everything that it needs in the
+// cluster, in the first config namespace and for the leader's lease. The error names every verb
+// that is missing, so that not one watch after another fails later. A lease without a name is not
+// needed. The further config namespaces are checked by MissingIn.
 func CheckAccess(ctx context.Context, client kubernetes.Interface, namespace string, lease types.NamespacedName) error {
 	missing, err := denied(ctx, client, scope{}, clusterNeeds)
 	if err != nil {
@@ -77,8 +79,8 @@ func CheckAccess(ctx context.Context, client kubernetes.Interface, namespace str
 	return nil
 }
 
-// MissingIn returns a function that asks the API server which permissions the dispatcher lacks in a further config
-// namespace. They concern the classes of that namespace only.
+// MissingIn returns a function that asks the API server which permissions the dispatcher lacks in a
+// further config namespace. They concern the classes of that namespace only.
 func MissingIn(client kubernetes.Interface) func(ctx context.Context, namespace string) (string, error) {
 	return func(ctx context.Context, namespace string) (string, error) {
 		missing, err := denied(ctx, client, scope{namespace: namespace}, namespaceNeeds)

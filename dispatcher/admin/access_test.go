@@ -82,8 +82,8 @@ func TestEveryMissingVerbIsNamedAtOnce(t *testing.T) {
 	}
 }
 
-// A namespace of some classes that is deleted, and its RoleBinding with it, must not keep the dispatcher from serving
-// all others.
+// A namespace of some classes that is deleted, and its RoleBinding with it, must not keep the
+// dispatcher from serving all others.
 func TestAFurtherNamespaceIsCheckedForItself(t *testing.T) {
 	client := asked(func(a authorizationv1.ResourceAttributes) bool { return a.Namespace != "other" })
 	if err := admin.CheckAccess(t.Context(), client, "flex-provisioner", lease); err != nil {

@@ -9,8 +9,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// ClusterUID returns the UID of the namespace kube-system, which no two clusters share and which stays as long as the
-// cluster exists. It is empty where there is no such namespace.
+// ClusterUID returns the UID of the namespace kube-system, which no two clusters share and which
+// stays as long as the cluster exists. It is empty where there is no such namespace.
 func ClusterUID(ctx context.Context, client kubernetes.Interface) (string, error) {
 	ns, err := client.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {

@@ -15,9 +15,10 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/patch"
 )
 
-// NoteNamespaces notes on the leader's lease which config namespaces are served. It returns the lease, and the
-// namespaces that an earlier leader has noted there and that are not served now. They stay noted until an administrator
-// removes them. The elector writes on the lease, too: whichever write comes late is repeated.
+// NoteNamespaces notes on the leader's lease which config namespaces are served. It returns the
+// lease, and the namespaces that an earlier leader has noted there and that are not served now.
+// They stay noted until an administrator removes them. The elector writes on the lease, too:
+// whichever write comes late is repeated.
 func NoteNamespaces(ctx context.Context, client kubernetes.Interface, namespace, name string, served []string) (lease *coordinationv1.Lease, dropped []string, err error) {
 	leases := client.CoordinationV1().Leases(namespace)
 	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
@@ -41,7 +42,8 @@ func NoteNamespaces(ctx context.Context, client kubernetes.Interface, namespace,
 	return lease, dropped, nil
 }
 
-// namespacesOf returns the namespaces that are noted on a lease. An administrator may have written spaces.
+// namespacesOf returns the namespaces that are noted on a lease. An administrator may have written
+// spaces.
 func namespacesOf(lease *coordinationv1.Lease) []string {
 	return strings.FieldsFunc(lease.Annotations[config.AnnNamespaces], func(r rune) bool { return r == ',' || r == ' ' })
 }

@@ -23,8 +23,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
-// Held is everything that carries a finalizer of the dispatcher. Without the dispatcher nothing would ever remove it:
-// a namespace that is deleted with held Jobs in it would hang.
+// Held is everything that carries a finalizer of the dispatcher. Without the dispatcher nothing
+// would ever remove it: a namespace that is deleted with held Jobs in it would hang.
 type Held struct {
 	Jobs    []batchv1.Job
 	Volumes []corev1.PersistentVolume
@@ -35,8 +35,9 @@ type Held struct {
 // IsEmpty reports whether there is nothing to release.
 func (h Held) IsEmpty() bool { return len(h.Jobs)+len(h.Volumes)+len(h.Pods) == 0 }
 
-// Survey lists what carries the dispatcher's finalizers, in every namespace, since it is not known which ones the
-// dispatcher served. Objects that say that they are another provisioner's are left to that provisioner's dispatcher.
+// Survey lists what carries the dispatcher's finalizers, in every namespace, since it is not known
+// which ones the dispatcher served. Objects that say that they are another provisioner's are left
+// to that provisioner's dispatcher.
 func Survey(ctx context.Context, client kubernetes.Interface, provisioner string) (Held, error) {
 	var held Held
 	if err := held.survey(ctx, client, provisioner); err != nil {
@@ -114,7 +115,8 @@ func claimsOf(job *batchv1.Job) string {
 	return strings.Join(out, ", ")
 }
 
-// Release removes the finalizers. It continues after the error of an object and returns the first error.
+// Release removes the finalizers. It continues after the error of an object and returns the first
+// error.
 func (h Held) Release(ctx context.Context, client kubernetes.Interface) error {
 	var first error
 	keep := func(err error) {
@@ -140,8 +142,8 @@ type finalized[T metav1.Object] interface {
 	Get(ctx context.Context, name string, opts metav1.GetOptions) (T, error)
 }
 
-// removeFinalizer removes a finalizer from an object. If the object has changed meanwhile it is read again: in a
-// namespace that is being deleted every object changes.
+// removeFinalizer removes a finalizer from an object. If the object has changed meanwhile it is
+// read again: in a namespace that is being deleted every object changes.
 func removeFinalizer[T metav1.Object](ctx context.Context, client finalized[T], obj T, finalizer string) error {
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		err := patch.RemoveFinalizer(ctx, client, obj, finalizer)

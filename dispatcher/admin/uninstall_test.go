@@ -57,8 +57,8 @@ func TestUninstallFreesAllAndSaysWhatStays(t *testing.T) {
 	}
 }
 
-// Two dispatchers of different provisioners may serve one cluster: uninstalling one leaves what the other
-// holds.
+// Two dispatchers of different provisioners may serve one cluster: uninstalling one leaves what the
+// other holds.
 func TestUninstallLeavesWhatAnotherProvisionerHolds(t *testing.T) {
 	mine := map[string]string{config.LabelManagedBy: config.ManagedBy}
 	requests, err := contract.Requests{Version: contract.Version, Verb: contract.Provision, Items: []contract.Request{{}}}.Encode()

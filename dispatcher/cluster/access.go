@@ -14,8 +14,8 @@ type access struct {
 	dropped Dropped
 }
 
-// Dropped are config namespaces that an earlier leader served, and this one does not. Claims may have Jobs there, which
-// no cache shows.
+// Dropped are config namespaces that an earlier leader served, and this one does not. Claims may
+// have Jobs there, which no cache shows.
 type Dropped struct {
 	Namespaces []string
 	// Lease says where they are noted, as "namespace/name".
@@ -28,8 +28,8 @@ func (a *access) missingIn(namespace string) string {
 	return a.missing[namespace]
 }
 
-// SetMissing records which permissions the dispatcher lacks in a config namespace, empty for none. It reports whether
-// that has changed.
+// SetMissing records which permissions the dispatcher lacks in a config namespace, empty for none.
+// It reports whether that has changed.
 func (c *Caches) SetMissing(namespace, missing string) bool {
 	c.access.mu.Lock()
 	defer c.access.mu.Unlock()
@@ -41,7 +41,8 @@ func (c *Caches) SetMissing(namespace, missing string) bool {
 	return before != missing
 }
 
-// SetDropped records which config namespaces were served before, and reports whether that has changed.
+// SetDropped records which config namespaces were served before, and reports whether that has
+// changed.
 func (c *Caches) SetDropped(dropped Dropped) bool {
 	c.access.mu.Lock()
 	defer c.access.mu.Unlock()
@@ -65,7 +66,8 @@ func (c *Caches) WhyUnserved(namespace string) string {
 	case !watched:
 		return "the dispatcher does not serve it: add it to --config-namespaces"
 	case missing != "":
-		// The list comes last: it is long where the whole RoleBinding is missing, and an event's note has an end.
+		// The list comes last: it is long where the whole RoleBinding is missing, and an event's
+		// note has an end.
 		return "the dispatcher lacks permissions there. Create the namespace and its RoleBinding, as deploy/base/dispatcher-rbac.yaml does for " +
 			"flex-provisioner, or remove the namespace from --config-namespaces. Missing: " + missing
 	case slices.ContainsFunc(synced, func(has cache.InformerSynced) bool { return !has() }):

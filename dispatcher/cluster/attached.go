@@ -14,9 +14,11 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
-// Which volumes are attached: VolumeAttachments say so for CSI drivers, and the status of a node for every volume that is attached at all.
+// Which volumes are attached: VolumeAttachments say so for CSI drivers, and the status of a node
+// for every volume that is attached at all.
 
-// volumesOfNode has no volumes of a node that is out of service: its kubelet does not run, and never says that it has detached them.
+// volumesOfNode has no volumes of a node that is out of service: its kubelet does not run, and
+// never says that it has detached them.
 func volumesOfNode(obj any) ([]string, error) {
 	node := obj.(*corev1.Node)
 	if slices.ContainsFunc(node.Spec.Taints, runs.IsOutOfService) {
@@ -29,7 +31,8 @@ func volumesOfNode(obj any) ([]string, error) {
 	return out, nil
 }
 
-// volumeOfPV indexes the released PVs that were written for a claim. The volumes of the others are not waited for.
+// volumeOfPV indexes the released PVs that were written for a claim. The volumes of the others are
+// not waited for.
 func volumeOfPV(obj any) ([]string, error) {
 	pv := obj.(*corev1.PersistentVolume)
 	if name := pvs.NameOnNode(pv); name != "" && pv.Annotations[contract.AnnClaimUID] != "" && pvs.IsReleased(pv) {
@@ -45,7 +48,8 @@ func pvOfAttachment(obj any) ([]string, error) {
 	return nil, nil
 }
 
-// onNode returns a handler for the changes of a node's labels, and for volumes that it has no longer attached. Kubelets update their nodes all the time.
+// onNode returns a handler for the changes of a node's labels, and for volumes that it has no
+// longer attached. Kubelets update their nodes all the time.
 func (b *builder) onNode(h Handlers) cache.ResourceEventHandler {
 	changed := func(node *corev1.Node) {
 		h.Node(node)
@@ -60,7 +64,8 @@ func (b *builder) onNode(h Handlers) cache.ResourceEventHandler {
 	})
 }
 
-// detached calls the handler with the released PVs whose volumes a node had attached and has no longer.
+// detached calls the handler with the released PVs whose volumes a node had attached and has no
+// longer.
 func (c *Caches) detached(old, now *corev1.Node, h Handlers) {
 	had, _ := volumesOfNode(old)
 	var has []string
@@ -77,7 +82,8 @@ func (c *Caches) detached(old, now *corev1.Node, h Handlers) {
 	}
 }
 
-// onAttachment returns a handler for the end of VolumeAttachments of PVs that were written for a claim.
+// onAttachment returns a handler for the end of VolumeAttachments of PVs that were written for a
+// claim.
 func (b *builder) onAttachment(h Handlers) cache.ResourceEventHandler {
 	return onUpdate(func(a *storagev1.VolumeAttachment) {
 		if name := a.Spec.Source.PersistentVolumeName; name != nil {

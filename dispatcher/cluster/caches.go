@@ -56,8 +56,9 @@ func emptyCaches(client kubernetes.Interface) *Caches {
 	}
 }
 
-// New sets up an informer for every kind that the dispatcher reads. Nothing is listed before Start. namespaces are
-// the config namespaces. grants may be nil: then no claim may be cloned across namespaces.
+// New sets up an informer for every kind that the dispatcher reads. Nothing is listed before Start.
+// namespaces are the config namespaces. grants may be nil: then no claim may be cloned across
+// namespaces.
 func New(client kubernetes.Interface, namespaces []string, grants Grants, h Handlers) (*Caches, error) {
 	c := emptyCaches(client)
 	c.grants = grants
@@ -77,8 +78,9 @@ func (c *Caches) Start(ctx context.Context) {
 	}
 }
 
-// WaitForSync waits until every cache is filled and every handler has been called for its content. It returns false
-// if ctx ended before. It does not wait for a namespace in which the dispatcher lacks permissions.
+// WaitForSync waits until every cache is filled and every handler has been called for its content.
+// It returns false if ctx ended before. It does not wait for a namespace in which the dispatcher
+// lacks permissions.
 func (c *Caches) WaitForSync(ctx context.Context) bool {
 	synced := slices.Clone(c.synced)
 	for ns, s := range c.namespaces {
@@ -123,7 +125,8 @@ func (c *Caches) PVsOfUID(uid string) []*corev1.PersistentVolume {
 	return out
 }
 
-// NamespacesOfClass returns the config namespaces in which a revision of a class is stored, by the class's label.
+// NamespacesOfClass returns the config namespaces in which a revision of a class is stored, by the
+// class's label.
 func (c *Caches) NamespacesOfClass(label string) []string {
 	return slices.DeleteFunc(c.Namespaces(), func(ns string) bool {
 		return len(c.Revisions.In(ns).By(ByClass, label)) == 0
@@ -135,8 +138,8 @@ func (c *Caches) IsRevisionNamed(name string) bool {
 	return slices.Contains(c.PVs.Keys(ByRevision), name) || slices.Contains(c.Jobs.Keys(ByRevision), name)
 }
 
-// ShowJobs reports whether the cache of a namespace is as new as a list of its Jobs: it shows each of them, or has passed
-// the list's version.
+// ShowJobs reports whether the cache of a namespace is as new as a list of its Jobs: it shows each
+// of them, or has passed the list's version.
 func (c *Caches) ShowJobs(namespace string, list *metav1.PartialObjectMetadataList) bool {
 	if isAsNew(c.Jobs[namespace].LastStoreSyncResourceVersion(), list.ResourceVersion) {
 		return true
@@ -156,7 +159,8 @@ func isAsNew(version, than string) bool {
 	return err == nil && order >= 0
 }
 
-// StartingLike returns the unfinished Jobs of a config revision, "namespace/name", that go to the same nodes.
+// StartingLike returns the unfinished Jobs of a config revision, "namespace/name", that go to the
+// same nodes.
 func (c *Caches) StartingLike(revision, nodes string) []*batchv1.Job {
 	ns, _, _ := cache.SplitMetaNamespaceKey(revision)
 	return slices.DeleteFunc(c.Jobs.In(ns).By(ByStart, revision), func(job *batchv1.Job) bool { return jobs.HeadOf(job).Nodes != nodes })
@@ -181,9 +185,9 @@ func (c *Caches) PodsWithoutJob() []*corev1.Pod {
 	})
 }
 
-// WaitingForNode returns the objects that may wait for a node, by the node's name or hostname label: unbound claims
-// that have it selected, PVs with their volume there, and Jobs that are records of runs there. An empty name stands
-// for the released PVs that name no single node.
+// WaitingForNode returns the objects that may wait for a node, by the node's name or hostname
+// label: unbound claims that have it selected, PVs with their volume there, and Jobs that are
+// records of runs there. An empty name stands for the released PVs that name no single node.
 func (c *Caches) WaitingForNode(name string) ([]*corev1.PersistentVolumeClaim, []*corev1.PersistentVolume, []*batchv1.Job) {
 	return c.Claims.By(ByNode, name), c.PVs.By(ByNode, name), c.Jobs.By(ByNode, name)
 }

@@ -37,12 +37,13 @@ const (
 	ByStart = "start"
 	// ByRevision finds the Jobs and PVs that name a config revision.
 	ByRevision = "revision"
-	// ByOwner finds the PVs that carry a claim's UID, or name the claim by it, but for the one that is named after it.
+	// ByOwner finds the PVs that carry a claim's UID, or name the claim by it, but for the one that
+	// is named after it.
 	ByOwner = "owner"
 	// ByVolumeSource finds the PVs that have the same volume source.
 	ByVolumeSource = "volume-source"
-	// ByNode finds what may wait for a node, by the node's name or hostname label: claims that are not bound,
-	// PVs with a claim's UID, Jobs that are records. Nodes are found by both names.
+	// ByNode finds what may wait for a node, by the node's name or hostname label: claims that are
+	// not bound, PVs with a claim's UID, Jobs that are records. Nodes are found by both names.
 	ByNode = "node"
 	// ByVolume finds nodes and PVs by the name that a node has for an attached volume.
 	ByVolume = "volume"
@@ -79,7 +80,8 @@ func sourceOfClaim(obj any) ([]string, error) {
 	return []string{source.Name.String()}, nil
 }
 
-// classOfClaim, like all indexes by class, has the class's label as its key. A Job carries no other name of the class.
+// classOfClaim, like all indexes by class, has the class's label as its key. A Job carries no other
+// name of the class.
 func classOfClaim(obj any) ([]string, error) {
 	return []string{config.ClassLabel(storagehelpers.GetPersistentVolumeClaimClass(obj.(*corev1.PersistentVolumeClaim)))}, nil
 }
@@ -111,7 +113,8 @@ func classOfKept(obj any) ([]string, error) {
 	return classByLabel(obj)
 }
 
-// classOfRunningPod has no key for a pod that serves no claim: a mirror pod of a kubelet may bear the class's label.
+// classOfRunningPod has no key for a pod that serves no claim: a mirror pod of a kubelet may bear
+// the class's label.
 func classOfRunningPod(obj any) ([]string, error) {
 	pod := obj.(*corev1.Pod)
 	if runs.IsOver(pod) || jobs.UIDsOfPod(pod) == nil {
@@ -169,8 +172,8 @@ func namesOfNode(obj any) ([]string, error) {
 	return NamesOf(obj.(*corev1.Node)), nil
 }
 
-// NamesOf returns the names by which claims and PVs refer to a node: its own name and its hostname label. Mostly they
-// are the same.
+// NamesOf returns the names by which claims and PVs refer to a node: its own name and its hostname
+// label. Mostly they are the same.
 func NamesOf(node *corev1.Node) []string {
 	names := []string{node.Name}
 	if host := node.Labels[corev1.LabelHostname]; host != "" && host != node.Name {
@@ -187,7 +190,8 @@ func nodeOfClaim(obj any) ([]string, error) {
 	return nil, nil
 }
 
-// nodeOfPV has an empty key for a released PV that names no single node, since it may wait for any of several.
+// nodeOfPV has an empty key for a released PV that names no single node, since it may wait for any
+// of several.
 func nodeOfPV(obj any) ([]string, error) {
 	pv := obj.(*corev1.PersistentVolume)
 	node := pvs.NodeOf(pv)
@@ -223,8 +227,8 @@ type Source struct {
 	IsSnapshot bool
 }
 
-// CloneSource returns which claim a claim asks to be cloned, by its data source or by the annotation of the older
-// provisioner.
+// CloneSource returns which claim a claim asks to be cloned, by its data source or by the
+// annotation of the older provisioner.
 func CloneSource(claim *corev1.PersistentVolumeClaim) Source {
 	kind, name := "", types.NamespacedName{Namespace: claim.Namespace}
 	switch {

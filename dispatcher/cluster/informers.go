@@ -15,9 +15,9 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/cut"
 )
 
-// Handlers are called with each object that was added, changed or deleted. For a changed object they are called
-// twice, with its old and its new state, unless a handler takes both: an index that the object has left needs the old
-// one.
+// Handlers are called with each object that was added, changed or deleted. For a changed object
+// they are called twice, with its old and its new state, unless a handler takes both: an index that
+// the object has left needs the old one.
 type Handlers struct {
 	Claim        func(*corev1.PersistentVolumeClaim) // added and deleted ones
 	ClaimUpdated func(old, now *corev1.PersistentVolumeClaim)

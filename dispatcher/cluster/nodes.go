@@ -13,8 +13,9 @@ func isReady(node *corev1.Node) bool {
 	})
 }
 
-// AlternativesTo returns the other nodes that a pod may go to that the scheduler has placed on a node. They are Ready,
-// and repel no pod that this node does not repel. The pod's own wishes are not known. They are sorted by name.
+// AlternativesTo returns the other nodes that a pod may go to that the scheduler has placed on a
+// node. They are Ready, and repel no pod that this node does not repel. The pod's own wishes are
+// not known. They are sorted by name.
 func (c *Caches) AlternativesTo(name string) []*corev1.Node {
 	var tolerated []corev1.Taint
 	if selected := c.Nodes.Named(name); selected != nil {
@@ -29,7 +30,8 @@ func (c *Caches) AlternativesTo(name string) []*corev1.Node {
 	return out
 }
 
-// repelsMore reports whether a taint keeps pods away, and is none of those that the pod is known to tolerate.
+// repelsMore reports whether a taint keeps pods away, and is none of those that the pod is known to
+// tolerate.
 func repelsMore(taints, tolerated []corev1.Taint) bool {
 	return slices.ContainsFunc(taints, func(t corev1.Taint) bool {
 		known := slices.ContainsFunc(tolerated, func(k corev1.Taint) bool { return k.MatchTaint(&t) && k.Value == t.Value })

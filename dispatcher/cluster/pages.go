@@ -16,8 +16,9 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/cut"
 )
 
-// An API server that streams lists sends one object after the other, and each is cut when it comes. That of Kubernetes 1.33 does not. A list of all claims
-// with all that users wrote on them then needed more memory than the limit, and so does one of ConfigMaps of 1 MiB.
+// An API server that streams lists sends one object after the other, and each is cut when it comes.
+// That of Kubernetes 1.33 does not. A list of all claims with all that users wrote on them then
+// needed more memory than the limit, and so does one of ConfigMaps of 1 MiB.
 
 // claims returns the informer of all claims.
 func (b *builder) claims() cache.SharedIndexInformer {
@@ -37,7 +38,8 @@ func (b *builder) volumes() cache.SharedIndexInformer {
 	})
 }
 
-// largeOfAPage is how many ConfigMaps a page has, or revisions, which hold what is in one: each may have 1 MiB.
+// largeOfAPage is how many ConfigMaps a page has, or revisions, which hold what is in one: each may
+// have 1 MiB.
 const largeOfAPage = 20
 
 // configs returns the informer of a namespace's ConfigMaps that a selector selects.
@@ -72,8 +74,9 @@ func large[L runtime.Object](
 	}
 }
 
-// inPages returns a function that keeps of each page of a list only what is read. Asked for any version, an API server ignores how many objects a
-// page may have, so it is asked for the newest. Without a limit, which is how an expired list is repeated, the list stays whole.
+// inPages returns a function that keeps of each page of a list only what is read. Asked for any
+// version, an API server ignores how many objects a page may have, so it is asked for the newest.
+// Without a limit, which is how an expired list is repeated, the list stays whole.
 func inPages[L runtime.Object](list func(context.Context, metav1.ListOptions) (L, error)) cache.ListWithContextFunc {
 	return func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 		if o.ResourceVersion == "0" {

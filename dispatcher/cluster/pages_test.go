@@ -18,7 +18,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
 )
 
-// An API server that streams no lists sends all objects in one answer where any version will do: all that users wrote on all claims at once.
+// An API server that streams no lists sends all objects in one answer where any version will do:
+// all that users wrote on all claims at once.
 func TestListsOfWhatUsersWriteComeInPages(t *testing.T) {
 	var asked []string
 	listed := make(chan string, 100)

@@ -24,13 +24,16 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
-// Grants answers whether the owner of a namespace allows claims of another namespace to clone a claim there.
+// Grants answers whether the owner of a namespace allows claims of another namespace to clone a
+// claim there.
 type Grants interface {
-	// Allows reports whether a claim in the namespace to may clone the claim source. Its error is transient.
+	// Allows reports whether a claim in the namespace to may clone the claim source. Its error is
+	// transient.
 	Allows(ctx context.Context, source types.NamespacedName, to string) (bool, error)
 }
 
-// Reader finds the objects of one claim's UID, in the caches or live. An object that does not exist is nil.
+// Reader finds the objects of one claim's UID, in the caches or live. An object that does not exist
+// is nil.
 type Reader interface {
 	// Claim finds a claim by UID. at is where it was last known to be, if anywhere.
 	Claim(ctx context.Context, uid types.UID, at types.NamespacedName) (*corev1.PersistentVolumeClaim, error)
@@ -68,10 +71,11 @@ func (c cached) Node(_ context.Context, name string) (*corev1.Node, error) {
 
 func (c cached) Nodes(context.Context) ([]*corev1.Node, error) { return c.caches.Nodes.All(), nil }
 
-// Live returns a reader of the API server itself. A cache may be behind the dispatcher's own last write or, after a
-// restart, behind what an earlier leader saw. at is where the claim was last known to be, and mayHaveJobs are the
-// namespaces in which it may have Jobs. Another namespace in which the dispatcher may not list is skipped: otherwise
-// one config namespace that is deleted, with its RoleBinding, would stop the classes of all others.
+// Live returns a reader of the API server itself. A cache may be behind the dispatcher's own last
+// write or, after a restart, behind what an earlier leader saw. at is where the claim was last
+// known to be, and mayHaveJobs are the namespaces in which it may have Jobs. Another namespace in
+// which the dispatcher may not list is skipped: otherwise one config namespace that is deleted,
+// with its RoleBinding, would stop the classes of all others.
 //
 // What it reads is cut like the caches, but for Jobs: an undo repeats the whole request of one.
 func (c *Caches) Live(at types.NamespacedName, mayHaveJobs ...string) Reader {
@@ -101,8 +105,9 @@ func (l live) Claim(ctx context.Context, uid types.UID, at types.NamespacedName)
 	return cut.Claim(claim), nil
 }
 
-// isName reports whether an object may have this name. What a user or an image wrote may be any text, and client-go refuses to ask
-// for one with a slash: a claim would be looked at again and again.
+// isName reports whether an object may have this name. What a user or an image wrote may be any
+// text, and client-go refuses to ask for one with a slash: a claim would be looked at again and
+// again.
 func isName(name string) bool { return name != "" && len(content.IsPathSegmentName(name)) == 0 }
 
 func (l live) PV(ctx context.Context, name string) (*corev1.PersistentVolume, error) {
@@ -174,9 +179,10 @@ func (l live) Nodes(ctx context.Context) ([]*corev1.Node, error) {
 	return out, nil
 }
 
-// IsRevisionNamedLive asks the API server whether a Job or a PV names a config revision, "namespace/name". Jobs name
-// revisions of their own namespace, so another one in which the dispatcher may not list is skipped. The lists come in pages: all PVs of a large
-// cluster at once would need as much memory as all caches.
+// IsRevisionNamedLive asks the API server whether a Job or a PV names a config revision,
+// "namespace/name". Jobs name revisions of their own namespace, so another one in which the
+// dispatcher may not list is skipped. The lists come in pages: all PVs of a large cluster at once
+// would need as much memory as all caches.
 func (c *Caches) IsRevisionNamedLive(ctx context.Context, name string) (bool, error) {
 	for _, ns := range c.Namespaces() {
 		named, err := isNamed(ctx, name, metav1.ListOptions{LabelSelector: config.SelectManaged}, func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
@@ -211,7 +217,8 @@ func isNamed(ctx context.Context, name string, options metav1.ListOptions, list 
 	return named, err
 }
 
-// AllowsClone reports whether the namespace of a claim allows claims of another namespace to clone it.
+// AllowsClone reports whether the namespace of a claim allows claims of another namespace to clone
+// it.
 func (c *Caches) AllowsClone(ctx context.Context, source types.NamespacedName, to string) (bool, error) {
 	if c.grants == nil {
 		return false, nil

@@ -17,7 +17,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
-// The Job controller writes events by the core API, the scheduler by events.k8s.io, which leaves lastTimestamp empty.
+// The Job controller writes events by the core API, the scheduler by events.k8s.io, which leaves
+// lastTimestamp empty.
 func TestTheNewestWarningIsFoundWhicheverAPIWroteIt(t *testing.T) {
 	at := func(minutes int) time.Time { return time.Date(2030, 1, 1, 0, minutes, 0, 0, time.UTC) }
 	older := corev1.Event{EventTime: metav1.NewMicroTime(at(1))}
@@ -76,7 +77,8 @@ func TestWhatNoObjectCanBeCalledDoesNotExist(t *testing.T) {
 	}
 }
 
-// Two hundred Jobs that start slowly must not make a busy API server read all its events again and again.
+// Two hundred Jobs that start slowly must not make a busy API server read all its events again and
+// again.
 func TestWarningsAreReadTenAtOnceAndThenOnceASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := fake.NewClientset()

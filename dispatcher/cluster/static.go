@@ -15,8 +15,9 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/cut"
 )
 
-// NewStatic returns Caches that hold these objects, cut as the watches cut them, and watch nothing. A namespaced object that is not of the whole
-// cluster must be in one of the config namespaces. client answers what is not cached.
+// NewStatic returns Caches that hold these objects, cut as the watches cut them, and watch nothing.
+// A namespaced object that is not of the whole cluster must be in one of the config namespaces.
+// client answers what is not cached.
 func NewStatic(client kubernetes.Interface, namespaces []string, objects ...metav1.Object) (*Caches, error) {
 	c := emptyCaches(client)
 	c.warnings = newWarnings(flowcontrol.NewFakeAlwaysRateLimiter())

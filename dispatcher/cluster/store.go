@@ -8,7 +8,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Store is what is watched of one kind of objects, by config namespace. What is watched in the whole cluster has no namespace.
+// Store is what is watched of one kind of objects, by config namespace. What is watched in the
+// whole cluster has no namespace.
 type Store[T metav1.Object] map[string]cache.Indexer
 
 // In returns what is watched in one config namespace. It is nothing if the namespace is none.
@@ -30,7 +31,8 @@ func (s Store[T]) Named(key string) T {
 	return none
 }
 
-// By returns the objects that an index has under a key, sorted by namespace and name: an index has no order, and what is enqueued should not depend on chance.
+// By returns the objects that an index has under a key, sorted by namespace and name: an index has
+// no order, and what is enqueued should not depend on chance.
 func (s Store[T]) By(index, key string) []T {
 	var out []T
 	for _, indexer := range s {

@@ -16,8 +16,9 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
-// warnings are the newest events about Jobs that do not start, by "namespace/name", as far as they were looked for.
-// Events are not cached. A restart loses them, and each such Job is looked at again.
+// warnings are the newest events about Jobs that do not start, by "namespace/name", as far as they
+// were looked for. Events are not cached. A restart loses them, and each such Job is looked at
+// again.
 type warnings struct {
 	byJob *cache.LRUExpireCache
 	reads flowcontrol.PassiveRateLimiter
@@ -27,8 +28,9 @@ func newWarnings(reads flowcontrol.PassiveRateLimiter) warnings {
 	return warnings{byJob: cache.NewLRUExpireCache(mostWarnings), reads: reads}
 }
 
-// An API server reads all events of a namespace to find those about one object. Two hundred Jobs that started slowly, as it was busy, made it five times
-// as busy by that. What is in the way of one Job is in the way of others, so ten are looked up at once, and then one a second.
+// An API server reads all events of a namespace to find those about one object. Two hundred Jobs
+// that started slowly, as it was busy, made it five times as busy by that. What is in the way of
+// one Job is in the way of others, so ten are looked up at once, and then one a second.
 const (
 	warningReads = 1 // a second
 	warningBurst = 10
@@ -40,8 +42,8 @@ const (
 	warningKept  = time.Hour
 )
 
-// KeepWarning keeps the newest event about a Job that does not start, nil for none. What is in its way is in the way
-// of others.
+// KeepWarning keeps the newest event about a Job that does not start, nil for none. What is in its
+// way is in the way of others.
 func (c *Caches) KeepWarning(job *batchv1.Job, w *runs.Warning) {
 	key := job.Namespace + "/" + job.Name
 	if w == nil {
@@ -51,8 +53,9 @@ func (c *Caches) KeepWarning(job *batchv1.Job, w *runs.Warning) {
 	c.warnings.byJob.Add(key, *w, warningKept)
 }
 
-// WarningAbout returns the newest Warning event about a Job or its pod, by the UID of either, or nil. It asks the API server, since events are many and are
-// not cached. Where it asks too often it returns what was kept for the Job.
+// WarningAbout returns the newest Warning event about a Job or its pod, by the UID of either, or
+// nil. It asks the API server, since events are many and are not cached. Where it asks too often it
+// returns what was kept for the Job.
 func (c *Caches) WarningAbout(ctx context.Context, job *batchv1.Job, uid types.UID) (*runs.Warning, error) {
 	if !c.warnings.reads.TryAccept() {
 		return c.keptWarning(job), nil

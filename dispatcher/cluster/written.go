@@ -19,11 +19,13 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
 )
 
-// BehindFor is for how long the caches are waited for that do not show a write. After that the objects are read live.
+// BehindFor is for how long the caches are waited for that do not show a write. After that the
+// objects are read live.
 const BehindFor = 30 * time.Second
 
-// Written keeps what was written for each UID a moment ago, until the caches show it. What is decided on older objects would be written once more, and
-// refused. Losing it at a restart costs such a write. Kubernetes' own controllers ask their caches in the same way before they read them:
+// Written keeps what was written for each UID a moment ago, until the caches show it. What is
+// decided on older objects would be written once more, and refused. Losing it at a restart costs
+// such a write. Kubernetes' own controllers ask their caches in the same way before they read them:
 // pkg/controller/util/consistency.
 type Written struct {
 	caches *Caches
@@ -38,7 +40,8 @@ type Written struct {
 type expected struct {
 	shown []func() bool
 	at    time.Time
-	// shared is set if one of the objects concerns other UIDs, too: the event that shows it may enqueue only those.
+	// shared is set if one of the objects concerns other UIDs, too: the event that shows it may
+	// enqueue only those.
 	shared bool
 }
 
@@ -70,7 +73,8 @@ func (w *Written) Deleted(obj metav1.Object) {
 	})
 }
 
-// Exists notes that a Job that was to be created exists, in a version that is unknown. It reports whether the caches should have shown it by now.
+// Exists notes that a Job that was to be created exists, in a version that is unknown. It reports
+// whether the caches should have shown it by now.
 func (w *Written) Exists(job *batchv1.Job) (overdue bool) {
 	store := w.caches.indexerOf(job)
 	isShown := func() bool {
@@ -83,8 +87,9 @@ func (w *Written) Exists(job *batchv1.Job) (overdue bool) {
 	return overdue
 }
 
-// Since returns when something was written for a UID that the caches do not show yet, zero if they show all. Ask before they are read. shared is set if the event that
-// will show it may enqueue only other UIDs.
+// Since returns when something was written for a UID that the caches do not show yet, zero if they
+// show all. Ask before they are read. shared is set if the event that will show it may enqueue only
+// other UIDs.
 func (w *Written) Since(uid types.UID) (at time.Time, shared bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -144,7 +149,8 @@ func find(store cache.Indexer, obj metav1.Object) metav1.Object {
 	return kept.(metav1.Object)
 }
 
-// isOlder reports whether a version is older than another. Versions that cannot be compared are not.
+// isOlder reports whether a version is older than another. Versions that cannot be compared are
+// not.
 func isOlder(version, than string) bool {
 	order, err := resourceversion.CompareResourceVersion(version, than)
 	return err == nil && order < 0

@@ -13,23 +13,28 @@ import (
 	k8syaml "sigs.k8s.io/yaml"
 )
 
-// Whoever edits a ConfigMap must not stop the classes of all others. A pod-template of 34 KiB with aliases once became 95 MiB of JSON, for which
-// 613 MiB were allocated; one of 100 KiB ended the dispatcher, and after it each next leader.
+// Whoever edits a ConfigMap must not stop the classes of all others. A pod-template of 34 KiB with
+// aliases once became 95 MiB of JSON, for which 613 MiB were allocated; one of 100 KiB ended the
+// dispatcher, and after it each next leader.
 const (
-	// MaxData is the largest size of a ConfigMap's keys and values together, in bytes. Nothing larger can be without a fault, if only what follows has a
-	// sensible size. So the caches keep no data that are larger.
+	// MaxData is the largest size of a ConfigMap's keys and values together, in bytes. Nothing
+	// larger can be without a fault, if only what follows has a sensible size. So the caches keep
+	// no data that are larger.
 	MaxData = maxTemplate + maxProperties
-	// maxProperties is the largest size of all properties together, as JSON, in bytes. Linux starts no process with a variable
-	// longer than this, and beside the PV they must fit into a pod's annotations (256 KiB).
+	// maxProperties is the largest size of all properties together, as JSON, in bytes. Linux starts
+	// no process with a variable longer than this, and beside the PV they must fit into a pod's
+	// annotations (256 KiB).
 	maxProperties = 128 << 10
-	// maxTemplate and maxTemplateJSON are the largest size of a pod-template as it is written, and in JSON, in bytes. The pod has the properties, the
-	// request and the PV beside it, and the API server stores no object of more than 1.5 MiB.
+	// maxTemplate and maxTemplateJSON are the largest size of a pod-template as it is written, and
+	// in JSON, in bytes. The pod has the properties, the request and the PV beside it, and the API
+	// server stores no object of more than 1.5 MiB.
 	maxTemplate     = 64 << 10
 	maxTemplateJSON = 128 << 10
 	// maxDepth is how deep a pod-template may be nested. No field of a pod is at 20.
 	maxDepth = 50
-	// maxEntries is how many containers, variables, mounts and the like a list may have. To merge 4,000 containers of 15 bytes over the baseline took 30 s, in which
-	// no other config was judged.
+	// maxEntries is how many containers, variables, mounts and the like a list may have. To merge
+	// 4,000 containers of 15 bytes over the baseline took 30 s, in which no other config was
+	// judged.
 	maxEntries = 250
 	// maxValue is the largest size of any other key that the dispatcher reads, in bytes.
 	maxValue = 4 << 10
@@ -89,7 +94,8 @@ func DataSize(data map[string]string) int {
 	return size
 }
 
-// DroppedSize returns the size of the data that the caches do not keep of a ConfigMap, 0 if there are none.
+// DroppedSize returns the size of the data that the caches do not keep of a ConfigMap, 0 if there
+// are none.
 func DroppedSize(cm *corev1.ConfigMap) int {
 	size, err := strconv.Atoi(cm.Annotations[AnnDataSize])
 	if err != nil || len(cm.Data) > 0 {
@@ -98,7 +104,8 @@ func DroppedSize(cm *corev1.ConfigMap) int {
 	return size
 }
 
-// templateJSON returns a pod-template in JSON. The text is no longer than maxTemplate, and the JSON no longer than maxTemplateJSON.
+// templateJSON returns a pod-template in JSON. The text is no longer than maxTemplate, and the JSON
+// no longer than maxTemplateJSON.
 func templateJSON(text string) ([]byte, error) {
 	var document yaml.Node
 	if err := yaml.Unmarshal([]byte(text), &document); err != nil {
@@ -114,7 +121,8 @@ func templateJSON(text string) ([]byte, error) {
 	return encoded, err
 }
 
-// checkTree returns why a parsed text, in which nothing is expanded yet, is not to be decoded: decoders write out what an alias stands for at each place, and recurse.
+// checkTree returns why a parsed text, in which nothing is expanded yet, is not to be decoded:
+// decoders write out what an alias stands for at each place, and recurse.
 func checkTree(n *yaml.Node, depth int) error {
 	switch {
 	case n.Kind == yaml.AliasNode:

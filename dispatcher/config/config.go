@@ -36,9 +36,11 @@ type Config struct {
 	RequestKeys       []string // labels and annotations of the claim that are part of its request, sorted
 	// Properties of the config and parameters of the class, for the container.
 	Properties map[string]string
-	// Scheduling is what of the pod says which nodes take it: the node selector, with that of the template, affinity and tolerations.
+	// Scheduling is what of the pod says which nodes take it: the node selector, with that of the
+	// template, affinity and tolerations.
 	Scheduling corev1.PodSpec
-	// MemoryLimit is what the template says of the container's memory limit, zero if nothing. For a volume of an older revision it is what the present template says.
+	// MemoryLimit is what the template says of the container's memory limit, zero if nothing. For a
+	// volume of an older revision it is what the present template says.
 	MemoryLimit resource.Quantity
 	// Warnings are not faults: the config is used, but its administrator should know them.
 	Warnings []string

@@ -11,7 +11,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 )
 
-// A config is the same, faults and all, when it is read back from its revision; one without faults has limits that make sense; and none costs much memory.
+// A config is the same, faults and all, when it is read back from its revision; one without faults
+// has limits that make sense; and none costs much memory.
 func FuzzConfig(f *testing.F) {
 	f.Add("image: localhost/gold:v1\nservice-account-name: gold\nverbs: provision, delete\nbatch-size: '64'\nmax-parallel: '4'\ntimeout: 90s\n")
 	f.Add("image: x\nservice-account-name: gold\nnode-selector: zone=west, storage=\nrequest-keys: tier, example.com/Replicas\ndata-sources: PersistentVolumeClaim\n")

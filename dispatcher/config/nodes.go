@@ -8,8 +8,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// kubeletLabels are the labels of Kubernetes' own that a kubelet may set on its own Node, and kubeletDomains those whose labels it may set: IsKubeletLabel
-// of k8s.io/kubelet/pkg/apis/well_known_labels.go.
+// kubeletLabels are the labels of Kubernetes' own that a kubelet may set on its own Node, and
+// kubeletDomains those whose labels it may set: IsKubeletLabel of
+// k8s.io/kubelet/pkg/apis/well_known_labels.go.
 var (
 	kubeletLabels = []string{
 		corev1.LabelHostname, corev1.LabelTopologyZone, corev1.LabelTopologyRegion, corev1.LabelFailureDomainBetaZone, corev1.LabelFailureDomainBetaRegion,
@@ -18,8 +19,9 @@ var (
 	kubeletDomains = []string{corev1.LabelNamespaceSuffixKubelet, corev1.LabelNamespaceSuffixNode}
 )
 
-// mayKubeletSet reports whether the admission plugin NodeRestriction lets a kubelet set a label on its own Node, as getForbiddenLabels of
-// plugin/pkg/admission/noderestriction/admission.go does: any label outside of Kubernetes' domains, and some within.
+// mayKubeletSet reports whether the admission plugin NodeRestriction lets a kubelet set a label on
+// its own Node, as getForbiddenLabels of plugin/pkg/admission/noderestriction/admission.go does:
+// any label outside of Kubernetes' domains, and some within.
 func mayKubeletSet(label string) bool {
 	domain, _, _ := strings.Cut(label, "/")
 	in := func(parent string) bool { return domain == parent || strings.HasSuffix(domain, "."+parent) }
@@ -29,7 +31,8 @@ func mayKubeletSet(label string) bool {
 	return slices.Contains(kubeletLabels, label) || slices.ContainsFunc(kubeletDomains, in)
 }
 
-// scheduling notes which nodes take the pod. A template's node selector is merged into the config's, as the pod's is.
+// scheduling notes which nodes take the pod. A template's node selector is merged into the
+// config's, as the pod's is.
 func (p *parser) scheduling(ofTemplate corev1.PodSpec) {
 	selector := maps.Clone(ofTemplate.NodeSelector)
 	if len(p.cfg.NodeSelector) > 0 {
@@ -40,8 +43,9 @@ func (p *parser) scheduling(ofTemplate corev1.PodSpec) {
 	p.checkIsolation()
 }
 
-// checkIsolation warns if runs go to nodes that are selected only by labels that a kubelet may set on its own Node: root of any node of the cluster could
-// draw them there, with the storage's login. To select an operating system or an architecture isolates nothing.
+// checkIsolation warns if runs go to nodes that are selected only by labels that a kubelet may set
+// on its own Node: root of any node of the cluster could draw them there, with the storage's login.
+// To select an operating system or an architecture isolates nothing.
 func (p *parser) checkIsolation() {
 	names := slices.Sorted(maps.Keys(p.cfg.Scheduling.NodeSelector))
 	names = slices.DeleteFunc(names, func(name string) bool { return name == corev1.LabelOSStable || name == corev1.LabelArchStable })

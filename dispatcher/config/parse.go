@@ -39,8 +39,8 @@ const (
 	keyAttributes     = "volume-attributes-classes"
 )
 
-// Parse parses a source. provisioner is the name under which the dispatcher runs. With any fault the Config must not
-// be used.
+// Parse parses a source. provisioner is the name under which the dispatcher runs. With any fault
+// the Config must not be used.
 func Parse(src Source, provisioner string) (Config, field.ErrorList) {
 	p := parser{src: src, cfg: Config{Source: src}}
 	if p.sizes(); len(p.faults) > 0 {
@@ -231,8 +231,8 @@ func (p *parser) batchSize() {
 	}
 }
 
-// dataSources parses the sources that the image can clone. They must be declared: an image that ignores the request's
-// source would make an empty volume where a clone was asked for.
+// dataSources parses the sources that the image can clone. They must be declared: an image that
+// ignores the request's source would make an empty volume where a clone was asked for.
 func (p *parser) dataSources() {
 	switch text := p.get(keyDataSources); text {
 	case "":
@@ -243,8 +243,9 @@ func (p *parser) dataSources() {
 	}
 }
 
-// attributesClasses parses whether the image's PVs can have a volumeAttributesClassName. Kubernetes accepts one only on
-// PVs with a csi source, so that any other image would make the volume, fail to write its PV, and be run again for ever.
+// attributesClasses parses whether the image's PVs can have a volumeAttributesClassName. Kubernetes
+// accepts one only on PVs with a csi source, so that any other image would make the volume, fail to
+// write its PV, and be run again for ever.
 func (p *parser) attributesClasses() {
 	switch text := p.get(keyAttributes); text {
 	case "", "false":

@@ -141,7 +141,8 @@ func TestFaultsNameTheKeyAndTheRemedy(t *testing.T) {
 	}
 }
 
-// A strategic merge takes away what a null stands for: with it went the container whose security was to be judged.
+// A strategic merge takes away what a null stands for: with it went the container whose security
+// was to be judged.
 func TestTemplateWithANullIsRefusedByItsPath(t *testing.T) {
 	for template, at := range map[string]string{
 		"spec: null":               `"spec"`,
@@ -278,7 +279,8 @@ func TestExampleOfTheOriginalDesignHasNoFaults(t *testing.T) {
 	}
 }
 
-// Only the key service-account-name sets the ServiceAccount, and a container that writes no PV gets no token at all.
+// Only the key service-account-name sets the ServiceAccount, and a container that writes no PV gets
+// no token at all.
 func TestPodTemplateMayNotTakeATokenOrAServiceAccount(t *testing.T) {
 	projected := "spec: {volumes: [{name: t, projected: {sources: [{serviceAccountToken: {path: t}}]}}]}"
 	tests := map[string]struct{ template, writer, words string }{

@@ -35,9 +35,10 @@ func (p *parser) podTemplate() {
 	p.checkContainers(template)
 }
 
-// decodeTemplate returns a template, and the same in JSON, or nil if there is none without faults. It decodes as strictly as the
-// API server can: no field twice, none that is unknown or in other capitals. What is not decoded here would still be
-// merged. A text of nothing but comments is no template.
+// decodeTemplate returns a template, and the same in JSON, or nil if there is none without faults.
+// It decodes as strictly as the API server can: no field twice, none that is unknown or in other
+// capitals. What is not decoded here would still be merged. A text of nothing but comments is no
+// template.
 func (p *parser) decodeTemplate(text string) (template corev1.PodTemplateSpec, inJSON []byte) {
 	encoded, err := templateJSON(text)
 	var values any
@@ -103,7 +104,8 @@ func (p *parser) checkSpec(spec corev1.PodSpec) {
 	}
 }
 
-// checkGracePeriods limits how long the containers may take to end beyond their deadline: so long the next run waits if the pod is deleted by force.
+// checkGracePeriods limits how long the containers may take to end beyond their deadline: so long
+// the next run waits if the pod is deleted by force.
 func (p *parser) checkGracePeriods(spec corev1.PodSpec) {
 	p.checkGracePeriod("terminationGracePeriodSeconds", spec.TerminationGracePeriodSeconds)
 	for _, c := range slices.Concat(spec.InitContainers, spec.Containers) {
@@ -122,8 +124,8 @@ func (p *parser) checkGracePeriod(name string, grace *int64) {
 	}
 }
 
-// checkLabels reports labels of a template that are the dispatcher's. A template's labels stand on the Job as well,
-// and the dispatcher finds a claim's Jobs by its own labels.
+// checkLabels reports labels of a template that are the dispatcher's. A template's labels stand on
+// the Job as well, and the dispatcher finds a claim's Jobs by its own labels.
 func (p *parser) checkLabels(template corev1.PodTemplateSpec) {
 	for _, label := range slices.Sorted(maps.Keys(template.Labels)) {
 		domain, _, _ := strings.Cut(label, "/")
@@ -133,8 +135,8 @@ func (p *parser) checkLabels(template corev1.PodTemplateSpec) {
 	}
 }
 
-// checkNoToken reports every way in which a template gives the container a token although the dispatcher writes the
-// PV.
+// checkNoToken reports every way in which a template gives the container a token although the
+// dispatcher writes the PV.
 func (p *parser) checkNoToken(template corev1.PodTemplateSpec) {
 	if auto := template.Spec.AutomountServiceAccountToken; auto != nil && *auto {
 		p.invalid(keyPodTemplate, "automountServiceAccountToken", "with %s: %s the container gets no token", keyWritePV, DispatcherWrites)

@@ -10,8 +10,9 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
-// properties collects every key that is not the dispatcher's. A key that is nearly one of the dispatcher's is a
-// fault, not a property: a typo in node-selector would silently remove the isolation.
+// properties collects every key that is not the dispatcher's. A key that is nearly one of the
+// dispatcher's is a fault, not a property: a typo in node-selector would silently remove the
+// isolation.
 func (p *parser) properties() {
 	p.cfg.Properties = map[string]string{}
 	taken := map[string]string{}
@@ -48,8 +49,8 @@ func (p *parser) property(at *field.Path, name, value string, taken map[string]s
 	p.cfg.Properties[name] = value
 }
 
-// nearKey returns the dispatcher's key that a name differs from only in case, separators, a plural s or one typing
-// error.
+// nearKey returns the dispatcher's key that a name differs from only in case, separators, a plural
+// s or one typing error.
 func nearKey(name string) string {
 	for _, key := range Keys() {
 		if isNear(fold(key), fold(name)) {
@@ -59,8 +60,8 @@ func nearKey(name string) string {
 	return ""
 }
 
-// isNear reports whether two texts are equal but for one letter that is wrong, missing or superfluous, or two letters
-// that are swapped.
+// isNear reports whether two texts are equal but for one letter that is wrong, missing or
+// superfluous, or two letters that are swapped.
 func isNear(a, b string) bool {
 	if len(a) > len(b) {
 		a, b = b, a

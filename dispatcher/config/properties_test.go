@@ -112,7 +112,8 @@ func TestEnvNamesCannotReachTheContainersOwnVariables(t *testing.T) {
 	}
 }
 
-// One of them too long, or all of them together: the Job would be created, and its container could never start.
+// One of them too long, or all of them together: the Job would be created, and its container could
+// never start.
 func TestPropertiesTooLongForAPodAreAFault(t *testing.T) {
 	const at = "data and the class's parameters"
 	for name, s := range map[string]config.Source{

@@ -9,7 +9,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
-// controllersDomains are the domains of annotations that Kubernetes' own controllers write on claims.
+// controllersDomains are the domains of annotations that Kubernetes' own controllers write on
+// claims.
 var controllersDomains = []string{"volume.kubernetes.io", "volume.beta.kubernetes.io", "pv.kubernetes.io"}
 
 // requestKeys parses the names of labels and annotations whose change is a new request.
@@ -33,8 +34,9 @@ func (p *parser) requestKeys() {
 	slices.Sort(p.cfg.RequestKeys)
 }
 
-// requestKeyFault returns why a name can be no request key, or nothing. What the dispatcher and Kubernetes' controllers write on a claim
-// is no request: each run would be followed by another, since the result of the first is written there.
+// requestKeyFault returns why a name can be no request key, or nothing. What the dispatcher and
+// Kubernetes' controllers write on a claim is no request: each run would be followed by another,
+// since the result of the first is written there.
 func requestKeyFault(name string) string {
 	// As for an object's annotations, a name may have upper case letters, also before the slash.
 	if faults := validation.IsQualifiedName(strings.ToLower(name)); len(faults) > 0 {

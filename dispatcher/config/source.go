@@ -15,8 +15,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
-// Source is everything that a Config is parsed from. It is stored whole in a revision, so that a volume can be
-// deleted when its ConfigMap and its class no longer exist.
+// Source is everything that a Config is parsed from. It is stored whole in a revision, so that a
+// volume can be deleted when its ConfigMap and its class no longer exist.
 type Source struct {
 	Namespace  string            `json:"namespace"`
 	Name       string            `json:"name"`
@@ -25,10 +25,12 @@ type Source struct {
 	Binding    string            `json:"volumeBindingMode"`
 	Data       map[string]string `json:"data"`
 	Parameters map[string]string `json:"parameters,omitempty"`
-	// DataSize is the size of data that the caches do not keep, since they are too large. No revision has it: such a config has a fault.
+	// DataSize is the size of data that the caches do not keep, since they are too large. No
+	// revision has it: such a config has a fault.
 	DataSize int `json:"dataSize,omitempty"`
 
-	// revision is the name of the revision, where it is known: from which the source was read, or as Named computed it.
+	// revision is the name of the revision, where it is known: from which the source was read, or
+	// as Named computed it.
 	revision string
 }
 
@@ -50,8 +52,9 @@ func SourceOf(cm *corev1.ConfigMap, class *storagev1.StorageClass) Source {
 	}
 }
 
-// NamespaceFor returns the namespace of a class's config: the dispatcher's --namespace, or the one that the class names. A
-// user cannot take over a class by creating a ConfigMap in another namespace.
+// NamespaceFor returns the namespace of a class's config: the dispatcher's --namespace, or the one
+// that the class names. A user cannot take over a class by creating a ConfigMap in another
+// namespace.
 func NamespaceFor(class *storagev1.StorageClass, own string) string {
 	if ns := class.Parameters[contract.ParamConfigNamespace]; ns != "" {
 		return ns
@@ -78,16 +81,17 @@ func DecodeSource(data []byte) (Source, error) {
 	return s, nil
 }
 
-// StoredSource returns the source in a stored revision. Namespace and name are those of the object, whatever its data
-// says: an administrator may have copied it from another namespace.
+// StoredSource returns the source in a stored revision. Namespace and name are those of the object,
+// whatever its data says: an administrator may have copied it from another namespace.
 func StoredSource(stored *appsv1.ControllerRevision) (Source, error) {
 	s, err := DecodeSource(stored.Data.Raw)
 	s.Namespace, s.revision = stored.Namespace, stored.Name
 	return s, err
 }
 
-// RevisionName returns the name of the revision: the config's name and a hash of the whole content, so that the same
-// content always has the same name. A revision that was copied from another namespace keeps its name.
+// RevisionName returns the name of the revision: the config's name and a hash of the whole content,
+// so that the same content always has the same name. A revision that was copied from another
+// namespace keeps its name.
 func (s Source) RevisionName() string {
 	if s.revision != "" {
 		return s.revision
@@ -98,7 +102,8 @@ func (s Source) RevisionName() string {
 	return name + "-" + hex.EncodeToString(sum[:8])
 }
 
-// Named returns the source with the name of its revision, which otherwise is computed whenever it is asked for. Change nothing in it after that.
+// Named returns the source with the name of its revision, which otherwise is computed whenever it
+// is asked for. Change nothing in it after that.
 func (s Source) Named() Source {
 	s.revision = s.RevisionName()
 	return s
@@ -107,14 +112,15 @@ func (s Source) Named() Source {
 // Revision returns the revision's "namespace/name", as Jobs and PVs carry it.
 func (s Source) Revision() string { return s.Namespace + "/" + s.RevisionName() }
 
-// ClassLabel returns the label value of a class, whose name may be longer than a label value may be.
+// ClassLabel returns the label value of a class, whose name may be longer than a label value may
+// be.
 func ClassLabel(class string) string {
 	sum := sha256.Sum256([]byte(class))
 	return hex.EncodeToString(sum[:8])
 }
 
-// NameOfRevision returns the name of a revision's config, by the revision's name. It returns the beginning of a very
-// long one.
+// NameOfRevision returns the name of a revision's config, by the revision's name. It returns the
+// beginning of a very long one.
 func NameOfRevision(revision string) string {
 	return revision[:max(strings.LastIndexByte(revision, '-'), 0)]
 }

@@ -10,10 +10,12 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
 )
 
-// accessRecheck is how often the dispatcher asks again what it may do in the further config namespaces.
+// accessRecheck is how often the dispatcher asks again what it may do in the further config
+// namespaces.
 const accessRecheck = time.Minute
 
-// recheckAccess checks the access again and again until ctx ends. A RoleBinding may be deleted or created at any time.
+// recheckAccess checks the access again and again until ctx ends. A RoleBinding may be deleted or
+// created at any time.
 func (c *Controller) recheckAccess(ctx context.Context) {
 	ticker := c.clock.NewTicker(accessRecheck)
 	defer ticker.Stop()
@@ -27,9 +29,9 @@ func (c *Controller) recheckAccess(ctx context.Context) {
 	}
 }
 
-// checkAccess finds out which permissions the dispatcher lacks in the further config namespaces. Without them the
-// classes of that namespace are not served, and those of all others are. Whatever may wait for it is enqueued when
-// that changes.
+// checkAccess finds out which permissions the dispatcher lacks in the further config namespaces.
+// Without them the classes of that namespace are not served, and those of all others are. Whatever
+// may wait for it is enqueued when that changes.
 func (c *Controller) checkAccess(ctx context.Context) {
 	if c.opts.MissingIn == nil {
 		return
@@ -44,8 +46,8 @@ func (c *Controller) checkAccess(ctx context.Context) {
 	}
 }
 
-// noteAccess records which permissions are missing in a namespace. Once none are, the caches still have to be filled
-// before it is served again.
+// noteAccess records which permissions are missing in a namespace. Once none are, the caches still
+// have to be filled before it is served again.
 func (c *Controller) noteAccess(ctx context.Context, ns, missing string) {
 	switch changed := c.caches.SetMissing(ns, missing); {
 	case missing != "" && changed:
@@ -59,8 +61,9 @@ func (c *Controller) noteAccess(ctx context.Context, ns, missing string) {
 	}
 }
 
-// unlessUnserved returns an action, or the report that a namespace in which the UID may have Jobs is not served. What
-// was decided may rest on Jobs there that the caches no longer show, and could often not be carried out.
+// unlessUnserved returns an action, or the report that a namespace in which the UID may have Jobs
+// is not served. What was decided may rest on Jobs there that the caches no longer show, and could
+// often not be carried out.
 func (c *Controller) unlessUnserved(o *observe.Observation, action decide.Action) decide.Action {
 	switch action.(type) { //nolint:gochecksumtype // every other action is an act
 	case decide.Wait, decide.ReportProblem:

@@ -15,9 +15,9 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/slots"
 )
 
-// launch creates the Job of a run, and of other UIDs that wait and can share it. If the API server refuses the Job of
-// all, or choosing the others panics, perhaps because of one request, the first UID is launched alone: a bad request
-// must not keep the others from being launched.
+// launch creates the Job of a run, and of other UIDs that wait and can share it. If the API server
+// refuses the Job of all, or choosing the others panics, perhaps because of one request, the first
+// UID is launched alone: a bad request must not keep the others from being launched.
 func (c *Controller) launch(ctx context.Context, first act.Member) error {
 	var members []act.Member
 	err := c.recovering(ctx, string(first.O.UID), func() (err error) {
@@ -44,9 +44,9 @@ func (c *Controller) launch(ctx context.Context, first act.Member) error {
 	return c.afterStripped(c.actor.Launch(ctx, first), first)
 }
 
-// afterStripped reports a Job that was deleted again since it was not stored as it was created, and holds up the launches
-// of its members. Otherwise creating and deleting the Job, which both enqueue them, would follow one another without a
-// pause.
+// afterStripped reports a Job that was deleted again since it was not stored as it was created, and
+// holds up the launches of its members. Otherwise creating and deleting the Job, which both enqueue
+// them, would follow one another without a pause.
 func (c *Controller) afterStripped(err error, members ...act.Member) error {
 	if patch.IsStripped(err) {
 		for _, m := range members {
@@ -69,8 +69,8 @@ func (c *Controller) chooseMembers(ctx context.Context, first act.Member) ([]act
 	return members, nil
 }
 
-// joinWaiters returns the UIDs that wait for a slot for the same group and can share the Job. If the class has a free
-// slot, no UID waits, so a batch forms only when slots are scarce.
+// joinWaiters returns the UIDs that wait for a slot for the same group and can share the Job. If
+// the class has a free slot, no UID waits, so a batch forms only when slots are scarce.
 func (c *Controller) joinWaiters(ctx context.Context, first act.Member) []act.Member {
 	launch := first.Launch
 	group := first.O.GroupOf(launch.Verb, launch.MayBatch)
@@ -99,9 +99,9 @@ func (c *Controller) joinWaiters(ctx context.Context, first act.Member) []act.Me
 	return out
 }
 
-// decideMember decides for a UID that has joined, as if it had a slot of its own. The UID shares the Job only if the
-// decision is a launch of the same group. If an expand first has to be written on the claim's status, that is done
-// here.
+// decideMember decides for a UID that has joined, as if it had a slot of its own. The UID shares
+// the Job only if the decision is a launch of the same group. If an expand first has to be written
+// on the claim's status, that is done here.
 func (c *Controller) decideMember(ctx context.Context, uid types.UID, group string, anyNode bool) (m act.Member, ready bool, err error) {
 	withSlot := func(v *decide.View) { v.Provision.HasSlot, v.Delete.HasSlot, v.Expand.HasSlot = true, true, true }
 	for range 2 {

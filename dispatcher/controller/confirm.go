@@ -14,11 +14,13 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
-// recheckMembers is how soon a claim of a batch is looked at again when something about another of its claims comes first.
+// recheckMembers is how soon a claim of a batch is looked at again when something about another of
+// its claims comes first.
 const recheckMembers = 200 * time.Millisecond
 
-// confirm confirms a gated run for all the claims that it serves. A batch of deletes is cancelled as soon as one of them is not wanted any more: what
-// its container is given cannot be changed. Any other batch goes on as long as one is wanted.
+// confirm confirms a gated run for all the claims that it serves. A batch of deletes is cancelled
+// as soon as one of them is not wanted any more: what its container is given cannot be changed. Any
+// other batch goes on as long as one is wanted.
 func (c *Controller) confirm(ctx context.Context, o *observe.Observation, run decide.Run) (time.Duration, error) {
 	wanted, members := 0, make([]*observe.Observation, 0, len(run.UIDs))
 	for _, uid := range run.UIDs {
@@ -43,13 +45,15 @@ func (c *Controller) confirm(ctx context.Context, o *observe.Observation, run de
 	return c.hints.recheck(o.UID, c.clock.Now(), result.RequeueAfter), err
 }
 
-// recheckBlocked returns when a gated Job is looked at again that something keeps from being confirmed. A pod on a lost node may do so for an hour.
+// recheckBlocked returns when a gated Job is looked at again that something keeps from being
+// confirmed. A pod on a lost node may do so for an hour.
 func (c *Controller) recheckBlocked(job *batchv1.Job) time.Duration {
 	return min(max(c.clock.Since(job.CreationTimestamp.Time)/10, recheckMembers), 10*time.Second)
 }
 
-// cancel carries out a Cancel. If the run was gated, the next one of each of its claims is launched later each time: as long as a cache is behind, it
-// would be launched and cancelled again and again.
+// cancel carries out a Cancel. If the run was gated, the next one of each of its claims is launched
+// later each time: as long as a cache is behind, it would be launched and cancelled again and
+// again.
 func (c *Controller) cancel(ctx context.Context, o *observe.Observation, action decide.Cancel) (time.Duration, error) {
 	if action.Run.Gated {
 		for _, uid := range action.Run.UIDs {
@@ -61,7 +65,8 @@ func (c *Controller) cancel(ctx context.Context, o *observe.Observation, action 
 	return c.hints.recheck(o.UID, c.clock.Now(), result.RequeueAfter), err
 }
 
-// readinessOf observes one of the claims that a gated Job serves, live where the caches do not prove enough.
+// readinessOf observes one of the claims that a gated Job serves, live where the caches do not
+// prove enough.
 func (c *Controller) readinessOf(ctx context.Context, first *observe.Observation, uid types.UID, job string) (*observe.Observation, decide.Readiness, error) {
 	if uid == first.UID {
 		r, _ := decide.ReadinessOf(first.View, job)
@@ -82,8 +87,8 @@ func (c *Controller) readinessOf(ctx context.Context, first *observe.Observation
 	return o, r, nil
 }
 
-// record records what a run did, for all the claims that it served at once. That is done when the first of them is reconciled, so that no two
-// write on one Job.
+// record records what a run did, for all the claims that it served at once. That is done when the
+// first of them is reconciled, so that no two write on one Job.
 func (c *Controller) record(ctx context.Context, own act.Ended) (time.Duration, error) {
 	run, all := own.Record.Run, []act.Ended{own}
 	others := run.UIDs[1:]

@@ -37,27 +37,30 @@ type Options struct {
 	Allowed jobs.Allowances
 	// KubeAPI is the API server's URL as images see it.
 	KubeAPI string
-	// ClusterUID is the UID of the namespace kube-system, which images are given. It is empty if there is none.
+	// ClusterUID is the UID of the namespace kube-system, which images are given. It is empty if
+	// there is none.
 	ClusterUID string
-	// TrustUsername passes the claim's stamped username and groups on to images. That is safe only if an admission
-	// policy stamps and guards them.
+	// TrustUsername passes the claim's stamped username and groups on to images. That is safe only
+	// if an admission policy stamps and guards them.
 	TrustUsername bool
 	// Grants answers whether a claim may be cloned into another namespace. Nil means never.
 	Grants cluster.Grants
-	// MissingIn returns which permissions the dispatcher lacks in a config namespace, empty for none. It is asked about
-	// all but the first. Nil means that none are missing.
+	// MissingIn returns which permissions the dispatcher lacks in a config namespace, empty for
+	// none. It is asked about all but the first. Nil means that none are missing.
 	MissingIn func(ctx context.Context, namespace string) (string, error)
-	// NoteNamespaces notes the config namespaces on the leader's lease. It returns the lease, and the namespaces that an
-	// earlier leader served and this one does not. Nil means that there is no election.
+	// NoteNamespaces notes the config namespaces on the leader's lease. It returns the lease, and
+	// the namespaces that an earlier leader served and this one does not. Nil means that there is
+	// no election.
 	NoteNamespaces func(ctx context.Context) (lease *coordinationv1.Lease, dropped []string, err error)
-	// ListJobs lists the metadata of the Jobs of a config namespace at the API server. Nil means that a new leader does
-	// not wait for its cache to show them.
+	// ListJobs lists the metadata of the Jobs of a config namespace at the API server. Nil means
+	// that a new leader does not wait for its cache to show them.
 	ListJobs func(ctx context.Context, namespace string) (*metav1.PartialObjectMetadataList, error)
 	// AheadOfBinder lets claims be served before the PV controller has asked for their volumes.
 	AheadOfBinder bool
 	// Workers is how many UIDs are reconciled in parallel.
 	Workers int
-	// Claims and Revisions are the queues of UIDs and of config revisions that are to be reconciled. Nil means new ones.
+	// Claims and Revisions are the queues of UIDs and of config revisions that are to be
+	// reconciled. Nil means new ones.
 	Claims    workqueue.TypedDelayingInterface[types.UID]
 	Revisions workqueue.TypedDelayingInterface[string]
 }
@@ -78,10 +81,11 @@ type Controller struct {
 	// revisions is the queue of the config revisions that may be unused, by "namespace/name".
 	revisions workqueue.TypedRateLimitingInterface[string]
 	hints     hints
-	// leading is set in the replica that reconciles. The others only fill their caches, and enqueue nothing.
+	// leading is set in the replica that reconciles. The others only fill their caches, and enqueue
+	// nothing.
 	leading atomic.Bool
-	// unserved are the config namespaces in which permissions are missing, or were until its caches are filled. Only
-	// checkAccess uses it.
+	// unserved are the config namespaces in which permissions are missing, or were until its caches
+	// are filled. Only checkAccess uses it.
 	unserved map[string]bool
 	// log is where the handlers of watch events log. Start sets it.
 	log klog.Logger
@@ -117,14 +121,15 @@ func New(client kubernetes.Interface, recorder events.EventRecorder, clk clock.W
 // longestPause is the longest pause before an item of a queue that failed comes again.
 const longestPause = time.Minute
 
-// newQueue returns a queue. An item that has failed comes again after a pause of first, which doubles each time.
+// newQueue returns a queue. An item that has failed comes again after a pause of first, which
+// doubles each time.
 func newQueue[T comparable](name string, first time.Duration, clk clock.WithTicker, queue workqueue.TypedDelayingInterface[T]) workqueue.TypedRateLimitingInterface[T] {
 	return workqueue.NewTypedRateLimitingQueueWithConfig(workqueue.NewTypedItemExponentialFailureRateLimiter[T](first, longestPause),
 		workqueue.TypedRateLimitingQueueConfig[T]{Name: name, Clock: clk, DelayingQueue: queue})
 }
 
-// Start fills the caches, leader or not, so that a new leader loses no time. It returns when they are filled or ctx
-// has ended. The watches end with ctx, and Stopped waits for that.
+// Start fills the caches, leader or not, so that a new leader loses no time. It returns when they
+// are filled or ctx has ended. The watches end with ctx, and Stopped waits for that.
 func (c *Controller) Start(ctx context.Context) bool {
 	c.log = klog.FromContext(ctx)
 	c.checkAccess(ctx)
@@ -198,8 +203,9 @@ func (c *Controller) processNext(ctx context.Context) bool {
 	return true
 }
 
-// reconcile takes one step for one UID. It returns when to take the next, zero for when something changes. What a refused write has taught is
-// decided upon at once: the UID may have a slot now that it would lose otherwise.
+// reconcile takes one step for one UID. It returns when to take the next, zero for when something
+// changes. What a refused write has taught is decided upon at once: the UID may have a slot now
+// that it would lose otherwise.
 func (c *Controller) reconcile(ctx context.Context, uid types.UID) (time.Duration, error) {
 	for range 2 {
 		hint := c.hints.get(uid, c.clock.Now())
@@ -231,8 +237,8 @@ func (c *Controller) reconcile(ctx context.Context, uid types.UID) (time.Duratio
 	return 0, nil
 }
 
-// observeAndDecide observes a UID and decides. An action that is not safe on stale facts is decided a second time, on
-// live facts. assume may change the View before each decision.
+// observeAndDecide observes a UID and decides. An action that is not safe on stale facts is decided
+// a second time, on live facts. assume may change the View before each decision.
 func (c *Controller) observeAndDecide(ctx context.Context, uid types.UID, hint observe.Hint, assume func(*decide.View)) (*observe.Observation, decide.Action, error) {
 	since, shared := c.written.Since(uid)
 	if !since.IsZero() && c.clock.Since(since) < cluster.BehindFor {
@@ -254,8 +260,8 @@ func (c *Controller) observeAndDecide(ctx context.Context, uid types.UID, hint o
 	return o, decide.Decide(o.View), nil
 }
 
-// recheckUnseen returns when to look again for a write that the caches do not show yet. The watch enqueues the UID, unless the event is about another
-// claim that shares a Job with it.
+// recheckUnseen returns when to look again for a write that the caches do not show yet. The watch
+// enqueues the UID, unless the event is about another claim that shares a Job with it.
 func (c *Controller) recheckUnseen(since time.Time, shared bool) time.Time {
 	if shared {
 		return c.clock.Now().Add(recheckMembers)
@@ -266,5 +272,6 @@ func (c *Controller) recheckUnseen(since time.Time, shared bool) time.Time {
 // CountDroppedEvent counts an event that was not recorded, because too many were waiting.
 func (c *Controller) CountDroppedEvent(eventType string) { c.series.CountDroppedEvent(eventType) }
 
-// RegisterMetrics adds the dispatcher's series to a registry. A series that is never registered is not counted.
+// RegisterMetrics adds the dispatcher's series to a registry. A series that is never registered is
+// not counted.
 func (c *Controller) RegisterMetrics(r series.Registry) { c.series.Register(r, c.backlog) }

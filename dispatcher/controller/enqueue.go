@@ -12,20 +12,21 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
 )
 
-// firstLooks is how many waiting claims a new leader looks at in a second, beside everything that changes. All of them
-// may have an event to tell.
+// firstLooks is how many waiting claims a new leader looks at in a second, beside everything that
+// changes. All of them may have an event to tell.
 const firstLooks = 100
 
-// enqueue adds a UID to the queue of the leader. A replica that does not lead never empties its queue, so nothing is
-// added there. A Job that has lost its labels and annotations names no claim: to list the Jobs of none would fail again and again.
+// enqueue adds a UID to the queue of the leader. A replica that does not lead never empties its
+// queue, so nothing is added there. A Job that has lost its labels and annotations names no claim:
+// to list the Jobs of none would fail again and again.
 func (c *Controller) enqueue(uid types.UID) {
 	if c.leading.Load() && uid != "" {
 		c.queue.Add(uid)
 	}
 }
 
-// quietAfter debounces changes that need no immediate action. In a burst each claim was once reconciled twelve times, for
-// each step of its Job's pod and of its binding.
+// quietAfter debounces changes that need no immediate action. In a burst each claim was once
+// reconciled twelve times, for each step of its Job's pod and of its binding.
 const quietAfter = 300 * time.Millisecond
 
 // enqueueLater adds a UID to the queue of the leader after that time.
@@ -35,7 +36,8 @@ func (c *Controller) enqueueLater(uid types.UID) {
 	}
 }
 
-// enqueueing returns how the UID of an object is enqueued: later if nothing is to be done for it, as far as the object shows.
+// enqueueing returns how the UID of an object is enqueued: later if nothing is to be done for it,
+// as far as the object shows.
 func (c *Controller) enqueueing(atRest bool) func(types.UID) {
 	if atRest {
 		return c.enqueueLater
@@ -50,15 +52,17 @@ func (c *Controller) enqueueRevisionNamed(name string) {
 	}
 }
 
-// restLooks is how many volumes at rest a new leader looks at in restEvery. Of 100,000 the last one is looked at after 20 s. If all of them were
-// enqueued at once, every claim that is created meanwhile would wait behind them.
+// restLooks is how many volumes at rest a new leader looks at in restEvery. Of 100,000 the last one
+// is looked at after 20 s. If all of them were enqueued at once, every claim that is created
+// meanwhile would wait behind them.
 const (
 	restLooks = 500
 	restEvery = 100 * time.Millisecond
 )
 
-// enqueueAll enqueues what the caches hold when this replica begins to lead: first what has a Job, PVs that are not at rest, and pods whose Job no longer
-// exists. Claims that wait for a volume, and volumes at rest, follow over time.
+// enqueueAll enqueues what the caches hold when this replica begins to lead: first what has a Job,
+// PVs that are not at rest, and pods whose Job no longer exists. Claims that wait for a volume, and
+// volumes at rest, follow over time.
 func (c *Controller) enqueueAll() {
 	waiting, atRest := 0, 0
 	for _, label := range c.caches.ClassesInUse() {
@@ -92,7 +96,8 @@ func (c *Controller) enqueueFirstPV(pv *corev1.PersistentVolume, atRest *int) {
 	*atRest++
 }
 
-// enqueueFirstClaim enqueues a claim when this replica begins to lead, unless its PV was. waiting counts those without a volume.
+// enqueueFirstClaim enqueues a claim when this replica begins to lead, unless its PV was. waiting
+// counts those without a volume.
 func (c *Controller) enqueueFirstClaim(claim *corev1.PersistentVolumeClaim, waiting *int) {
 	if claim.Spec.VolumeName == "" && c.isOfOurClass(claim) {
 		c.queue.AddAfter(claim.UID, time.Duration(*waiting/firstLooks)*time.Second)
@@ -104,7 +109,8 @@ func (c *Controller) enqueueFirstClaim(claim *corev1.PersistentVolumeClaim, wait
 	}
 }
 
-// isAtRest reports whether nothing is to be done for a PV, as far as it shows itself: it is bound and not being deleted.
+// isAtRest reports whether nothing is to be done for a PV, as far as it shows itself: it is bound
+// and not being deleted.
 func isAtRest(pv *corev1.PersistentVolume) bool {
 	return pv.Status.Phase == corev1.VolumeBound && pv.DeletionTimestamp == nil
 }
@@ -114,8 +120,8 @@ func isAtRestClaim(claim *corev1.PersistentVolumeClaim) bool {
 	return claim.Status.Phase == corev1.ClaimBound && claim.DeletionTimestamp == nil && !observe.WantsMore(claim)
 }
 
-// isOfOurClass reports whether a claim's class names our provisioner. Other provisioners' claims are
-// cheap to skip, and must not hold up ours.
+// isOfOurClass reports whether a claim's class names our provisioner. Other provisioners' claims
+// are cheap to skip, and must not hold up ours.
 func (c *Controller) isOfOurClass(claim *corev1.PersistentVolumeClaim) bool {
 	class := c.caches.Classes.Named(storagehelpers.GetPersistentVolumeClaimClass(claim))
 	return class != nil && class.Provisioner == c.opts.Provisioner

@@ -32,8 +32,8 @@ func (c *Controller) handlers() cluster.Handlers {
 	}
 }
 
-// claimChanged also enqueues the PV's UID. The claim behind a populator is bound to the PV of another UID, which must
-// be reconciled when the claim is deleted.
+// claimChanged also enqueues the PV's UID. The claim behind a populator is bound to the PV of
+// another UID, which must be reconciled when the claim is deleted.
 func (c *Controller) claimChanged(claim *corev1.PersistentVolumeClaim) {
 	enqueue := c.enqueueing(isAtRestClaim(claim))
 	enqueue(claim.UID)
@@ -55,7 +55,8 @@ func (c *Controller) pvChanged(pv *corev1.PersistentVolume) {
 	c.enqueueRevision(pv.Annotations[contract.AnnRevision])
 }
 
-// pvDetached enqueues a released PV, whose volume may be deleted when no node has it attached any more.
+// pvDetached enqueues a released PV, whose volume may be deleted when no node has it attached any
+// more.
 func (c *Controller) pvDetached(pv *corev1.PersistentVolume) {
 	if pvs.IsReleased(pv) {
 		c.enqueuePV(pv.Name)
@@ -75,7 +76,8 @@ func (c *Controller) enqueuePV(name string) {
 	}
 }
 
-// enqueueOwners enqueues the UIDs that a PV carries. A PV under another name may be a rival of their own PVs.
+// enqueueOwners enqueues the UIDs that a PV carries. A PV under another name may be a rival of
+// their own PVs.
 func (c *Controller) enqueueOwners(pv *corev1.PersistentVolume, enqueue func(types.UID)) {
 	for _, uid := range pvs.Owners(pv) {
 		if pv.DeletionTimestamp != nil || c.caches.PVs.Named(contract.PVName(uid)) != nil || len(c.caches.Jobs.By(cluster.ByUID, uid)) > 0 {
@@ -96,7 +98,8 @@ func (c *Controller) enqueueRivals(pv *corev1.PersistentVolume) {
 	}
 }
 
-// jobChanged also assigns slots: a Job that has ended, or that no longer exists, may have freed one.
+// jobChanged also assigns slots: a Job that has ended, or that no longer exists, may have freed
+// one.
 func (c *Controller) jobChanged(job *batchv1.Job) {
 	exists := c.caches.Jobs.Named(job.Namespace+"/"+job.Name) != nil
 	if exists {
@@ -117,8 +120,8 @@ func (c *Controller) enqueueEach(uids []string) {
 	}
 }
 
-// enqueueMembers enqueues the claims that a Job or its pod serves. The first one is reconciled at once, and takes the actions
-// on the Job. The others wait for these.
+// enqueueMembers enqueues the claims that a Job or its pod serves. The first one is reconciled at
+// once, and takes the actions on the Job. The others wait for these.
 func (c *Controller) enqueueMembers(uids []string, first string) {
 	for _, uid := range uids {
 		if uid == first {
@@ -129,9 +132,11 @@ func (c *Controller) enqueueMembers(uids []string, first string) {
 	}
 }
 
-// jobUpdated enqueues only one claim for most changes of a Job that serves several. Such changes are of the record of
-// that claim. If the other claims were reconciled at each, the work would grow with their square. The first claim is enqueued for the outcome of
-// each: it releases the pod when all are on record, which stayed for ever when the Job's last change was the outcome of another claim.
+// jobUpdated enqueues only one claim for most changes of a Job that serves several. Such changes
+// are of the record of that claim. If the other claims were reconciled at each, the work would grow
+// with their square. The first claim is enqueued for the outcome of each: it releases the pod when
+// all are on record, which stayed for ever when the Job's last change was the outcome of another
+// claim.
 func (c *Controller) jobUpdated(old, now *batchv1.Job) {
 	recorded, only := recordedClaims(old, now)
 	if !only {
@@ -141,7 +146,8 @@ func (c *Controller) jobUpdated(old, now *batchv1.Job) {
 	c.enqueueEach(recorded)
 }
 
-// recordedClaims returns the claims of a Job whose records have changed, and whether nothing else has.
+// recordedClaims returns the claims of a Job whose records have changed, and whether nothing else
+// has.
 func recordedClaims(old, now *batchv1.Job) (uids []string, only bool) {
 	members := jobs.UIDs(now)
 	if len(members) < 2 || !equality.Semantic.DeepEqual(old.Spec, now.Spec) || !equality.Semantic.DeepEqual(old.Status, now.Status) ||
@@ -162,7 +168,8 @@ func recordedClaims(old, now *batchv1.Job) (uids []string, only bool) {
 	return uids, true
 }
 
-// podChanged also assigns slots: a pod whose containers have ended has freed one, and its Job may no longer exist.
+// podChanged also assigns slots: a pod whose containers have ended has freed one, and its Job may
+// no longer exist.
 func (c *Controller) podChanged(pod *corev1.Pod) {
 	c.enqueueMembers(jobs.UIDsOfPod(pod), pod.Labels[contract.LabelClaimUID])
 	if runs.IsOver(pod) || runs.HaveContainersEnded(pod) || pod.DeletionTimestamp != nil {
@@ -193,8 +200,9 @@ func (c *Controller) enqueueClasses() {
 	}
 }
 
-// enqueueClass enqueues everything that may wait for something of a class: claims to be provisioned or resized,
-// volumes to be deleted, and runs to be undone, whose claim may no longer exist and which have no PV.
+// enqueueClass enqueues everything that may wait for something of a class: claims to be provisioned
+// or resized, volumes to be deleted, and runs to be undone, whose claim may no longer exist and
+// which have no PV.
 func (c *Controller) enqueueClass(label string) {
 	for _, claim := range c.caches.Claims.By(cluster.ByClass, label) {
 		switch {
@@ -216,8 +224,8 @@ func (c *Controller) enqueueClass(label string) {
 	}
 }
 
-// nodeChanged enqueues everything that may wait for the node, or waits no more. Every node enqueues the volumes that
-// name no single node.
+// nodeChanged enqueues everything that may wait for the node, or waits no more. Every node enqueues
+// the volumes that name no single node.
 func (c *Controller) nodeChanged(node *corev1.Node) {
 	for _, name := range append(cluster.NamesOf(node), "") {
 		claims, volumes, records := c.caches.WaitingForNode(name)
@@ -240,8 +248,8 @@ func (c *Controller) enqueueRevision(name string) {
 	}
 }
 
-// enqueueRevisions enqueues the revisions of one config, by the name of any of them. The ConfigMap may have been
-// created or deleted, or another revision may be the newest now.
+// enqueueRevisions enqueues the revisions of one config, by the name of any of them. The ConfigMap
+// may have been created or deleted, or another revision may be the newest now.
 func (c *Controller) enqueueRevisions(namespace, revision string) {
 	for _, stored := range c.caches.Revisions.In(namespace).By(cluster.ByConfig, config.NameOfRevision(revision)) {
 		c.enqueueRevisionNamed(stored.Namespace + "/" + stored.Name)

@@ -12,14 +12,16 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
 )
 
-// hintFor is how long a hint is valid. A run that waits for its slot is observed several times. After that the write is
-// tried again, in case the policy that refused it has changed.
+// hintFor is how long a hint is valid. A run that waits for its slot is observed several times.
+// After that the write is tried again, in case the policy that refused it has changed.
 const hintFor = time.Minute
 
-// maxPause is the longest pause after a run that was cancelled when it was to be confirmed, and between two returns of a claim to the scheduler.
+// maxPause is the longest pause after a run that was cancelled when it was to be confirmed, and
+// between two returns of a claim to the scheduler.
 const maxPause = 5 * time.Minute
 
-// hints holds what actions have learned for the next observations of a UID. Hints may be lost at any time.
+// hints holds what actions have learned for the next observations of a UID. Hints may be lost at
+// any time.
 type hints struct {
 	mu     sync.Mutex
 	byUID  map[types.UID][]hint
@@ -66,15 +68,17 @@ func (h *hints) returned(uid types.UID, now time.Time) {
 	h.putUntil(uid, observe.Hint{Returned: count, NoReturnBefore: notBefore}, now, notBefore.Add(hintFor))
 }
 
-// slowReturns notes that a claim was returned to the scheduler from an excluded node. The scheduler does not know the config and may select that node again and
-// again: each further return waits longer. A launch on another node does not.
+// slowReturns notes that a claim was returned to the scheduler from an excluded node. The scheduler
+// does not know the config and may select that node again and again: each further return waits
+// longer. A launch on another node does not.
 func (c *Controller) slowReturns(o *observe.Observation, action decide.Action) {
 	if _, returns := action.(decide.Reschedule); returns && o.View.Provision.ExcludedNode != "" {
 		c.hints.returned(o.UID, c.clock.Now())
 	}
 }
 
-// prune removes the hints of every UID that are too old. It looks at all of them, so it does so only now and then.
+// prune removes the hints of every UID that are too old. It looks at all of them, so it does so
+// only now and then.
 func (h *hints) prune(now time.Time) {
 	if now.Sub(h.pruned) < hintFor {
 		return
@@ -99,8 +103,8 @@ func (h *hints) get(uid types.UID, now time.Time) observe.Hint {
 	return out
 }
 
-// recheck returns when to observe a UID again: after the given time, zero for when something changes, or when a refused
-// write of its is to be tried again.
+// recheck returns when to observe a UID again: after the given time, zero for when something
+// changes, or when a refused write of its is to be tried again.
 func (h *hints) recheck(uid types.UID, now time.Time, after time.Duration) time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -14,11 +14,13 @@ import (
 
 // What a new leader does before its workers start.
 
-// noteNamespacesAgain is how soon the config namespaces are noted again where that failed. A leader that cannot write on its lease loses it.
+// noteNamespacesAgain is how soon the config namespaces are noted again where that failed. A leader
+// that cannot write on its lease loses it.
 const noteNamespacesAgain = time.Second
 
-// noteNamespaces notes on the lease which config namespaces are served, until it is written or ctx ends. In a namespace that an earlier leader
-// served, and this one does not, claims may have Jobs that no cache shows.
+// noteNamespaces notes on the lease which config namespaces are served, until it is written or ctx
+// ends. In a namespace that an earlier leader served, and this one does not, claims may have Jobs
+// that no cache shows.
 func (c *Controller) noteNamespaces(ctx context.Context) {
 	for c.opts.NoteNamespaces != nil && ctx.Err() == nil {
 		err := c.noteDropped(ctx)
@@ -47,7 +49,8 @@ func (c *Controller) noteDropped(ctx context.Context) error {
 	return nil
 }
 
-// recheckDropped looks again for the namespaces that were dropped: an administrator may have taken them out of the lease's annotation.
+// recheckDropped looks again for the namespaces that were dropped: an administrator may have taken
+// them out of the lease's annotation.
 func (c *Controller) recheckDropped(ctx context.Context) {
 	for len(c.caches.Dropped().Namespaces) > 0 && ctx.Err() == nil {
 		c.pause(ctx, accessRecheck)
@@ -61,8 +64,9 @@ const (
 	awaitJobsEvery = 50 * time.Millisecond
 )
 
-// awaitJobs waits until the cache shows the Jobs of each config namespace as they were when this replica began to lead, or for a while. Without
-// it nothing would be run twice, since every pod is gated, but Jobs of the last leader would be created and cancelled again.
+// awaitJobs waits until the cache shows the Jobs of each config namespace as they were when this
+// replica began to lead, or for a while. Without it nothing would be run twice, since every pod is
+// gated, but Jobs of the last leader would be created and cancelled again.
 func (c *Controller) awaitJobs(ctx context.Context) {
 	if c.opts.ListJobs == nil {
 		return

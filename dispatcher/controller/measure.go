@@ -13,9 +13,9 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/series"
 )
 
-// measureBound measures a claim when it becomes bound, which nothing else in the dispatcher waits for. Only the
-// leader counts, since a sum over all replicas must not count a claim twice. A claim that was bound while there was
-// no leader is not counted.
+// measureBound measures a claim when it becomes bound, which nothing else in the dispatcher waits
+// for. Only the leader counts, since a sum over all replicas must not count a claim twice. A claim
+// that was bound while there was no leader is not counted.
 func (c *Controller) measureBound(before, claim *corev1.PersistentVolumeClaim) {
 	became := before.Status.Phase != corev1.ClaimBound && claim.Status.Phase == corev1.ClaimBound
 	if !became || !c.leading.Load() {
@@ -26,8 +26,8 @@ func (c *Controller) measureBound(before, claim *corev1.PersistentVolumeClaim) {
 	}
 }
 
-// pvMadeFor returns the PV that was made for a claim, if the claim is bound to it, or nil. Other provisioners name
-// their PVs in the same way.
+// pvMadeFor returns the PV that was made for a claim, if the claim is bound to it, or nil. Other
+// provisioners name their PVs in the same way.
 func (c *Controller) pvMadeFor(claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolume {
 	pv := c.caches.PVs.Named(contract.PVName(string(claim.UID)))
 	if pv == nil || claim.Spec.VolumeName != pv.Name || pv.Annotations[contract.AnnClaimUID] != string(claim.UID) {

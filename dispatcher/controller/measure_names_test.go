@@ -32,7 +32,8 @@ func (w *world) page() string {
 	return answer.Body.String()
 }
 
-// mustNotName fails the test if /metrics has anything of the users' claims. What is not counted names nothing either, so series must be there.
+// mustNotName fails the test if /metrics has anything of the users' claims. What is not counted
+// names nothing either, so series must be there.
 func (w *world) mustNotName(claims []*corev1.PersistentVolumeClaim, series ...string) {
 	w.T.Helper()
 	shown := w.page()
@@ -54,8 +55,8 @@ func (w *world) mustNotName(claims []*corev1.PersistentVolumeClaim, series ...st
 	}
 }
 
-// Whoever may read /metrics learns nothing of a claim by its name: not while it waits, runs, fails or is bound, nor when it is cloned, expanded
-// and deleted.
+// Whoever may read /metrics learns nothing of a claim by its name: not while it waits, runs, fails
+// or is bound, nor when it is cloned, expanded and deleted.
 func TestMetricsNameNoClaim(t *testing.T) {
 	inWorld(t, func(w *world) {
 		fails := fakecluster.Script(fakecluster.Fails(75, "claim: "+canary+"-message"))

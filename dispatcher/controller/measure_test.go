@@ -40,8 +40,8 @@ func scrape(t fakecluster.T, from metrics.KubeRegistry) map[string]float64 {
 	return out
 }
 
-// mustCount compares all that /metrics shows of some series, which begin with one of the words, with what
-// it must show.
+// mustCount compares all that /metrics shows of some series, which begin with one of the words,
+// with what it must show.
 func (w *world) mustCount(words []string, want map[string]float64) {
 	w.T.Helper()
 	got := scrape(w.T, w.metrics)

@@ -12,8 +12,9 @@ import (
 // errPanic is the error of an item whose work has panicked.
 var errPanic = errors.New("panic")
 
-// recovering does the work for one item of a queue and turns a panic into an error, which is counted and retried like
-// any other. Otherwise one object that the code cannot handle would end every leader, and no claim would be served.
+// recovering does the work for one item of a queue and turns a panic into an error, which is
+// counted and retried like any other. Otherwise one object that the code cannot handle would end
+// every leader, and no claim would be served.
 func (c *Controller) recovering(ctx context.Context, item string, work func() error) (err error) {
 	return c.recoveringWith(klog.FromContext(ctx), item, work)
 }
@@ -29,8 +30,9 @@ func (c *Controller) recoveringWith(log klog.Logger, item string, work func() er
 	return work()
 }
 
-// guarded returns a handler of watch events that recovers from a panic, which is counted. client-go ends the process
-// after a panic of a handler, and the same object would be handled by the next leader.
+// guarded returns a handler of watch events that recovers from a panic, which is counted. client-go
+// ends the process after a panic of a handler, and the same object would be handled by the next
+// leader.
 func guarded[T any](c *Controller, handle func(T)) func(T) {
 	return func(obj T) { c.handle(func() { handle(obj) }) }
 }

@@ -10,7 +10,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
 )
 
-// processNextRevision reconciles the next config revision of its queue. It returns false when the queue is shut down.
+// processNextRevision reconciles the next config revision of its queue. It returns false when the
+// queue is shut down.
 func (c *Controller) processNextRevision(ctx context.Context) bool {
 	name, quit := c.revisions.Get()
 	if quit {
@@ -36,8 +37,9 @@ func (c *Controller) processNextRevision(ctx context.Context) bool {
 	return true
 }
 
-// reconcileRevision takes one step for one revision, "namespace/name". A decision to mark or delete it is taken a
-// second time, on live facts. It returns when to take the next step, as reconcile does.
+// reconcileRevision takes one step for one revision, "namespace/name". A decision to mark or delete
+// it is taken a second time, on live facts. It returns when to take the next step, as reconcile
+// does.
 func (c *Controller) reconcileRevision(ctx context.Context, name string) (time.Duration, error) {
 	for _, live := range []bool{false, true} {
 		r, err := c.observer.ObserveRevision(ctx, name, live)

@@ -178,7 +178,8 @@ func TestNeitherShortensNorForgets(t *testing.T) {
 	})
 }
 
-// A marked revision may be collected at any moment: no Job names it before the mark is seen to be off.
+// A marked revision may be collected at any moment: no Job names it before the mark is seen to be
+// off.
 func TestNothingIsLaunchedUnderAMarkedRevision(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works)

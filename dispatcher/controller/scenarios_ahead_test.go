@@ -47,7 +47,8 @@ func namesUID(uid string) func(*corev1.PersistentVolume) {
 	return func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef.UID = types.UID(uid) }
 }
 
-// Which of the PVs that exist fit a claim only the PV controller knows. It asks for a new one if none does.
+// Which of the PVs that exist fit a claim only the PV controller knows. It asks for a new one if
+// none does.
 func TestAClaimThatMayGetAPVThatExistsIsServedWhenThePVControllerHasAskedForAnother(t *testing.T) {
 	for name, change := range map[string]func(*corev1.PersistentVolume){
 		"of its class, and too small":  func(*corev1.PersistentVolume) {},
@@ -105,7 +106,8 @@ func TestAFailureIsShownOnAClaimWhenThePVControllerHasAskedForItsVolume(t *testi
 	})
 }
 
-// Each version of a claim has events of its own: a problem that was reported before the PV controller's annotation was reported twice.
+// Each version of a claim has events of its own: a problem that was reported before the PV
+// controller's annotation was reported twice.
 func TestAProblemIsReportedOnceThePVControllerHasAskedForTheVolume(t *testing.T) {
 	for name, after := range map[string]time.Duration{"soon": 7 * time.Second, "never": time.Hour} {
 		t.Run(name, func(t *testing.T) {
@@ -123,7 +125,8 @@ func TestAProblemIsReportedOnceThePVControllerHasAskedForTheVolume(t *testing.T)
 	}
 }
 
-// With WaitForFirstConsumer the scheduler's choice is enough: the PV controller binds the claim only to a PV that names it.
+// With WaitForFirstConsumer the scheduler's choice is enough: the PV controller binds the claim
+// only to a PV that names it.
 func TestAClaimWithANodeIsServedAheadOfThePVController(t *testing.T) {
 	for name, change := range map[string]func(*corev1.PersistentVolume){"of its class": func(*corev1.PersistentVolume) {}, "that names it": namesClaim("data")} {
 		t.Run(name, func(t *testing.T) {

@@ -38,7 +38,8 @@ func (w *world) attach(claim *corev1.PersistentVolumeClaim) *storagev1.VolumeAtt
 	})
 }
 
-// Kubernetes releases a PV as soon as its claim no longer exists. A kubelet may have it mounted for longer, for ever when its pod was deleted by force.
+// Kubernetes releases a PV as soon as its claim no longer exists. A kubelet may have it mounted for
+// longer, for ever when its pod was deleted by force.
 func TestReclaimByPVWaitsUntilNoNodeHasTheVolumeAttached(t *testing.T) {
 	for name, test := range map[string]struct {
 		attach, detach func(*world, *corev1.PersistentVolumeClaim)

@@ -31,8 +31,8 @@ type fixing struct {
 	done bool
 }
 
-// fix lets an administrator's audit delete the volume that is left. When ctx ends, it is interrupted, and
-// when life ends, it is killed.
+// fix lets an administrator's audit delete the volume that is left. When ctx ends, it is
+// interrupted, and when life ends, it is killed.
 func (w *world) fix(ctx, life context.Context) *fixing {
 	w.T.Helper()
 	scheme := runtime.NewScheme()
@@ -57,7 +57,8 @@ func (w *world) fix(ctx, life context.Context) *fixing {
 
 func (f *fixing) isDone() bool { return f.done }
 
-// An audit's Job is the audit's alone: the dispatcher neither starts nor cancels nor records it, and gives it no slot.
+// An audit's Job is the audit's alone: the dispatcher neither starts nor cancels nor records it,
+// and gives it no slot.
 func TestAnAuditDeletesAVolumeBesideADispatcher(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(nil, "verbs", "provision,delete,list", "max-parallel", "1")
@@ -81,8 +82,8 @@ func TestAnAuditDeletesAVolumeBesideADispatcher(t *testing.T) {
 	})
 }
 
-// An administrator restores the PV of the volume while the delete waits for its image, lets it be released, and so the dispatcher wants to delete
-// the volume, too.
+// An administrator restores the PV of the volume while the delete waits for its image, lets it be
+// released, and so the dispatcher wants to delete the volume, too.
 func TestOneRunPerClaimAlsoOfAnAuditAndADispatcher(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(nil, "verbs", "provision,delete,list")
@@ -109,7 +110,8 @@ func TestOneRunPerClaimAlsoOfAnAuditAndADispatcher(t *testing.T) {
 	})
 }
 
-// The audit is killed at any time: what it leaves behind ends by itself, and the audit can be run again.
+// The audit is killed at any time: what it leaves behind ends by itself, and the audit can be run
+// again.
 func TestAnAuditThatIsKilledCanBeRunAgain(t *testing.T) {
 	for _, after := range []time.Duration{100 * time.Millisecond, 1500 * time.Millisecond, 5 * time.Second, 30 * time.Second} {
 		t.Run(after.String(), func(t *testing.T) {

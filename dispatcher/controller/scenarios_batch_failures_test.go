@@ -43,8 +43,8 @@ func TestAJobThatIsRefusedForOneRequestIsCreatedForTheOthers(t *testing.T) {
 	})
 }
 
-// One that leaves a batch which cannot start does not take it from the others. When no claim waits any more it
-// is cancelled.
+// One that leaves a batch which cannot start does not take it from the others. When no claim waits
+// any more it is cancelled.
 func TestABatchThatCannotStartIsCancelledWhenAllItsClaimsAreDeleted(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works, "max-parallel", "1", "batch-size", "8")

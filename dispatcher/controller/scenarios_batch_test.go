@@ -137,8 +137,8 @@ func TestABadRequestIsReportedOnItsOwnClaimAndBlocksNoOther(t *testing.T) {
 	})
 }
 
-// The batch dies without a word after the second of five: what it made is found, and who is not served is
-// tried alone, uncounted.
+// The batch dies without a word after the second of five: what it made is found, and who is not
+// served is tried alone, uncounted.
 func TestARequestWithoutAResultLineIsRetriedAlone(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works, "max-parallel", "1", "batch-size", "8", "max-attempts", "1")

@@ -11,8 +11,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 )
 
-// A container may write the claim's UID with the name of another claim. Kubernetes binds no claim to such a PV, since name and UID
-// must match, and calls it Released although its claim exists.
+// A container may write the claim's UID with the name of another claim. Kubernetes binds no claim
+// to such a PV, since name and UID must match, and calls it Released although its claim exists.
 func TestAPVWithTheClaimsUIDAndAnotherNameIsReportedAndKept(t *testing.T) {
 	for name, spoil := range map[string]func(*corev1.ObjectReference){
 		"another name":       func(ref *corev1.ObjectReference) { ref.Name = "other" },

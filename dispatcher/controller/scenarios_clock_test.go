@@ -12,7 +12,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/internal/fixture"
 )
 
-// A leader whose clock was ten minutes ahead has recorded a failure. In a storm on a real cluster all claims once waited until then.
+// A leader whose clock was ten minutes ahead has recorded a failure. In a storm on a real cluster
+// all claims once waited until then.
 func TestARecordOfTheFutureHoldsUpNoRetry(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Always(fakecluster.Halfway(75)))

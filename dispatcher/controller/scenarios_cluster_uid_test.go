@@ -8,7 +8,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 )
 
-// An image marks volumes with the cluster's UID, and leaves those of another cluster: it needs it on every verb.
+// An image marks volumes with the cluster's UID, and leaves those of another cluster: it needs it
+// on every verb.
 func TestEveryRequestCarriesTheClustersUID(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.options.ClusterUID = "the-cluster"

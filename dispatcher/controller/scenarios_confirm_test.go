@@ -12,8 +12,10 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 )
 
-// The claim whose PV another client has written is enqueued by the watch, but it is the first claim of the batch that confirms it. The batch once kept the
-// class's only slot until its Job's own deadline. The conflicts last longer than the events of a new pod, each of which has the batch judged again.
+// The claim whose PV another client has written is enqueued by the watch, but it is the first claim
+// of the batch that confirms it. The batch once kept the class's only slot until its Job's own
+// deadline. The conflicts last longer than the events of a new pod, each of which has the batch
+// judged again.
 func TestABatchOfDeletesIsConfirmedAfterAConflict(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works, "max-parallel", "1", "batch-size", "4")
@@ -48,7 +50,8 @@ func TestABatchOfDeletesIsConfirmedAfterAConflict(t *testing.T) {
 	})
 }
 
-// A kubelet may write annotations of its pods. One that wrote that its pod served other claims held their runs up for as long as it liked.
+// A kubelet may write annotations of its pods. One that wrote that its pod served other claims held
+// their runs up for as long as it liked.
 func TestAPodDoesNotSayOfItselfWhichClaimsItServes(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(nil)

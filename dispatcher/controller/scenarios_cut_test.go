@@ -22,7 +22,8 @@ import (
 // foreign is what others write on an object.
 const foreign = "example.com/"
 
-// writtenByOthers adds labels, annotations, a finalizer and an owner to an object, more than the caches keep.
+// writtenByOthers adds labels, annotations, a finalizer and an owner to an object, more than the
+// caches keep.
 func writtenByOthers(obj fakecluster.Object) {
 	labels, annotations := maps.Clone(obj.GetLabels()), maps.Clone(obj.GetAnnotations())
 	if labels == nil {
@@ -102,7 +103,8 @@ func TestNoWriteTakesAwayWhatTheCachesDoNotKeep(t *testing.T) {
 	})
 }
 
-// The record of the run that may have made something is taken away by hand, and nothing ever ran of the next one.
+// The record of the run that may have made something is taken away by hand, and nothing ever ran of
+// the next one.
 func TestUndoOfARunWhoseRecordIsReleasedHasItsWholeRequest(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Always(fakecluster.Halfway(75)), "ca", "a certificate", "timeout", "1m")
@@ -127,7 +129,8 @@ func TestUndoOfARunWhoseRecordIsReleasedHasItsWholeRequest(t *testing.T) {
 	})
 }
 
-// The older way to ask for a clone is an annotation. A run may be counted only when the claim is bound.
+// The older way to ask for a clone is an annotation. A run may be counted only when the claim is
+// bound.
 func TestACloneByAnnotationIsCountedByItsSource(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works, "data-sources", "PersistentVolumeClaim")

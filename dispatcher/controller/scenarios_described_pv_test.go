@@ -39,8 +39,8 @@ func described(w *world, last int64) string {
 	return w.sum()
 }
 
-// The claim is deleted when its PV is about to be created. Another leader may be about to create it, too, so the volume is not undone: the PV
-// is created, and its volume is reclaimed.
+// The claim is deleted when its PV is about to be created. Another leader may be about to create
+// it, too, so the volume is not undone: the PV is created, and its volume is reclaimed.
 func TestADescribedPVIsCreatedFromTheRecordAlthoughItsClaimIsDeleted(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.setUpDescribed()
@@ -68,7 +68,8 @@ func TestADescribedPVIsCreatedFromTheRecordAlthoughItsClaimIsDeleted(t *testing.
 	})
 }
 
-// The API server refuses the PV. The claim's user learns that once for each attempt, and the run has failed.
+// The API server refuses the PV. The claim's user learns that once for each attempt, and the run
+// has failed.
 func TestADescribedPVThatTheAPIServerRefusesIsAFailure(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.setUpDescribed()

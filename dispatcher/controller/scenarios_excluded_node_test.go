@@ -12,7 +12,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 )
 
-// Whoever writes the claim may select any node for it. A Job there would wait for a node that never takes it, and hold a slot.
+// Whoever writes the claim may select any node for it. A Job there would wait for a node that never
+// takes it, and hold a slot.
 func TestAClaimWhoseSelectedNodeIsExcludedIsRescheduled(t *testing.T) {
 	const spread, affinity = "kubernetes.io/hostname=node-2", "spec: {affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [" +
 		"{matchExpressions: [{key: kubernetes.io/hostname, operator: NotIn, values: [node-1]}]}]}}}}"
@@ -56,7 +57,8 @@ func TestAClaimWhoseSelectedNodeIsExcludedIsRescheduled(t *testing.T) {
 	}
 }
 
-// A taint that the template tolerates, or that only says how the node is at the moment, excludes no node.
+// A taint that the template tolerates, or that only says how the node is at the moment, excludes no
+// node.
 func TestATaintThatIsToleratedExcludesNoNode(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.chosenClass(fakecluster.Works, []string{"node-1"}, "run-on", "selected-node", "pod-template", "spec: {tolerations: [{key: storage, operator: Exists}]}")
@@ -76,7 +78,8 @@ func TestATaintThatIsToleratedExcludesNoNode(t *testing.T) {
 	})
 }
 
-// The scheduler does not know the config. It is asked again and again, at a pace that slows down, and no slot is held meanwhile.
+// The scheduler does not know the config. It is asked again and again, at a pace that slows down,
+// and no slot is held meanwhile.
 func TestAnExcludedNodeThatIsSelectedAgainIsReturnedMoreAndMoreRarely(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.chosenClass(fakecluster.Works, []string{"node-1"}, "run-on", "selected-node", "node-selector", "kubernetes.io/hostname=node-2")
@@ -93,7 +96,8 @@ func TestAnExcludedNodeThatIsSelectedAgainIsReturnedMoreAndMoreRarely(t *testing
 	})
 }
 
-// The Job was launched in time, but its pod was not placed: it is of no use when the node is removed, or excluded.
+// The Job was launched in time, but its pod was not placed: it is of no use when the node is
+// removed, or excluded.
 func TestAJobThatWaitsForANodeThatIsRemovedIsCancelled(t *testing.T) {
 	for name, change := range map[string]func(*world, *corev1.Node){
 		"removed": func(w *world, node *corev1.Node) { fakecluster.Delete(w, fakecluster.Admin, node) },

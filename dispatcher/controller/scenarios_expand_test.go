@@ -30,7 +30,8 @@ func (w *world) requestSize(size string) {
 	})
 }
 
-// hasSize returns a condition: the claim data has a size, and its status says nothing of an expansion any more.
+// hasSize returns a condition: the claim data has a size, and its status says nothing of an
+// expansion any more.
 func (w *world) hasSize(size string) func() bool {
 	return func() bool {
 		s := w.Claim("data").Status
@@ -38,7 +39,8 @@ func (w *world) hasSize(size string) func() bool {
 	}
 }
 
-// showsResize returns a condition: the status of the claim data says how far its expansion has come, with one condition.
+// showsResize returns a condition: the status of the claim data says how far its expansion has
+// come, with one condition.
 func (w *world) showsResize(status corev1.ClaimResourceStatus, condition corev1.PersistentVolumeClaimConditionType) func() bool {
 	return func() bool {
 		s := w.Claim("data").Status

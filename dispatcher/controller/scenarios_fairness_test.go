@@ -55,7 +55,8 @@ func (w *world) mustServeSoon(ns string, after, few int) {
 	})
 }
 
-// One namespace's 5,000 claims do not hold up another's first, and no claim is reconciled for nothing.
+// One namespace's 5,000 claims do not hold up another's first, and no claim is reconciled for
+// nothing.
 func TestABurstInOneNamespaceDoesNotHoldUpAnother(t *testing.T) {
 	const claims, parallel = 5000, 5
 	inWorld(t, func(w *world) {

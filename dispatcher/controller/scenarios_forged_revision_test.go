@@ -14,10 +14,12 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 )
 
-// The image of another class, with another login. A thief of a token of the class gold wants it to run for a PV of the thief\'s.
+// The image of another class, with another login. A thief of a token of the class gold wants it to
+// run for a PV of the thief\'s.
 const victimImage = "localhost/silver:v1"
 
-// setUpVictim leaves a volume of the class silver, and returns the config revision that its PV names.
+// setUpVictim leaves a volume of the class silver, and returns the config revision that its PV
+// names.
 func (w *world) setUpVictim(gold func(*fakecluster.Run) fakecluster.Exit) string {
 	w.T.Helper()
 	w.SetUpExpandableGold(gold)
@@ -30,7 +32,8 @@ func (w *world) setUpVictim(gold func(*fakecluster.Run) fakecluster.Exit) string
 	return w.PVOf(claim).Annotations[contract.AnnRevision]
 }
 
-// mustSpareVictim fails the test if the image with the other login has done more than serve its own claim. That it was not even launched is an invariant of the cluster.
+// mustSpareVictim fails the test if the image with the other login has done more than serve its own
+// claim. That it was not even launched is an invariant of the cluster.
 func (w *world) mustSpareVictim() {
 	w.T.Helper()
 	for _, r := range w.Runs {
@@ -45,8 +48,9 @@ func names(revision *string) func(*corev1.PersistentVolume) {
 	return func(pv *corev1.PersistentVolume) { fakecluster.Annotate(pv, contract.AnnRevision, *revision) }
 }
 
-// The run's own pod writes the PV, or whoever has its token. The claim is bound, since Kubernetes looks at no annotation; it is deleted, asks for more, and everything
-// that is known of the run expires meanwhile. Nothing ever runs with the other login.
+// The run's own pod writes the PV, or whoever has its token. The claim is bound, since Kubernetes
+// looks at no annotation; it is deleted, asks for more, and everything that is known of the run
+// expires meanwhile. Nothing ever runs with the other login.
 func TestRevisionOfItsOwnIsNotWhatAForgedPVNames(t *testing.T) {
 	var revision string
 	retained := func(pv *corev1.PersistentVolume) {
@@ -91,8 +95,9 @@ func TestRevisionOfItsOwnIsNotWhatAForgedPVNames(t *testing.T) {
 	}
 }
 
-// The image of a class with the policy Retain need not serve the verb delete. The thief writes the policy Delete, and the record of the run was once released since
-// nothing could undo it: then nothing contradicted the PV.
+// The image of a class with the policy Retain need not serve the verb delete. The thief writes the
+// policy Delete, and the record of the run was once released since nothing could undo it: then
+// nothing contradicted the PV.
 func TestRevisionOfItsOwnIsHeldWhereTheImageCannotDelete(t *testing.T) {
 	inWorld(t, func(w *world) {
 		revision := w.setUpVictim(fakecluster.Works)
@@ -121,8 +126,9 @@ func TestRevisionOfItsOwnIsHeldWhereTheImageCannotDelete(t *testing.T) {
 	})
 }
 
-// An administrator corrects a config under which a run has failed. The Job of that run is kept longer than the Job of the run that has made the volume, which is deleted
-// with its claim all the same. An administrator may also move the PV to the present revision.
+// An administrator corrects a config under which a run has failed. The Job of that run is kept
+// longer than the Job of the run that has made the volume, which is deleted with its claim all the
+// same. An administrator may also move the PV to the present revision.
 func TestRevisionOfItsOwnIsThatOfTheRunThatHasMadeTheVolume(t *testing.T) {
 	for name, code := range map[string]int32{"nothing made": 78, "failure": 75} {
 		t.Run(name, func(t *testing.T) {
@@ -143,7 +149,8 @@ func TestRevisionOfItsOwnIsThatOfTheRunThatHasMadeTheVolume(t *testing.T) {
 	}
 }
 
-// An image that writes a wrong revision by mistake leaves a volume of its own. Each remedy of the event works: where the PV is deleted, its volume stays.
+// An image that writes a wrong revision by mistake leaves a volume of its own. Each remedy of the
+// event works: where the PV is deleted, its volume stays.
 func TestAPVThatNamesAnotherRevisionGoesByTheRemediesOfItsEvent(t *testing.T) {
 	for name, test := range map[string]struct {
 		remedy func(*world, *corev1.PersistentVolume, string)
@@ -183,7 +190,8 @@ func TestAPVThatNamesAnotherRevisionGoesByTheRemediesOfItsEvent(t *testing.T) {
 	}
 }
 
-// A PV that its claim cannot be bound to is retained, and an administrator follows the remedies of its event. None of them has the other login delete anything.
+// A PV that its claim cannot be bound to is retained, and an administrator follows the remedies of
+// its event. None of them has the other login delete anything.
 func TestRevisionOfItsOwnIsThatOfARetainedPVThatIsTakenBack(t *testing.T) {
 	takeBack := func(w *world, pv *corev1.PersistentVolume) {
 		fakecluster.Update(w, fakecluster.Admin, pv, func(pv *corev1.PersistentVolume) {

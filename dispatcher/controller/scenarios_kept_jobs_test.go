@@ -28,7 +28,8 @@ func TestFailedJobsThatAreKeptAreBoundedPerClass(t *testing.T) {
 				kept++
 			}
 		}
-		// All claims fail at the same moment, and the caches do not show yet which of their Jobs are kept.
+		// All claims fail at the same moment, and the caches do not show yet which of their Jobs
+		// are kept.
 		if kept < runs.MaxKept || kept >= runs.MaxKept+claims {
 			w.T.Errorf("%d failed Jobs are kept for an hour, want %d", kept, runs.MaxKept)
 		}

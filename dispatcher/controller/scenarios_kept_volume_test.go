@@ -31,8 +31,8 @@ func TestOfAClassWithRetainAndThenDeleteTheVolumeKeepsItsOwnPolicy(t *testing.T)
 	})
 }
 
-// A cluster may have two dispatchers, each with a provisioner of its own. A PV of the other's is neither
-// grown nor deleted, nor is anything told of it.
+// A cluster may have two dispatchers, each with a provisioner of its own. A PV of the other's is
+// neither grown nor deleted, nor is anything told of it.
 func TestOursOnlySoAnotherProvisionersVolumeIsLeftAlone(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpExpandableGold(fakecluster.Works)
@@ -60,7 +60,8 @@ func TestOursOnlySoAnotherProvisionersVolumeIsLeftAlone(t *testing.T) {
 	})
 }
 
-// Nor does it let a PV go that the other has not seen yet: its own dispatcher would undo the volume.
+// Nor does it let a PV go that the other has not seen yet: its own dispatcher would undo the
+// volume.
 func TestOursOnlySoAnotherProvisionersPVKeepsItsFinalizer(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Always(spoils(func(pv *corev1.PersistentVolume) {
@@ -78,7 +79,8 @@ func TestOursOnlySoAnotherProvisionersPVKeepsItsFinalizer(t *testing.T) {
 	})
 }
 
-// The event about a PV without a claimRef says that with the policy Retain it can be deleted, and its volume is kept. Its run had failed, since the PV proves nothing.
+// The event about a PV without a claimRef says that with the policy Retain it can be deleted, and
+// its volume is kept. Its run had failed, since the PV proves nothing.
 func TestAVolumeIsKeptWhoseUnprovenPVWasRetainedAndDeleted(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Always(func(r *fakecluster.Run) fakecluster.Exit {
@@ -103,8 +105,9 @@ func TestAVolumeIsKeptWhoseUnprovenPVWasRetainedAndDeleted(t *testing.T) {
 	})
 }
 
-// An administrator sets a PV in use to Retain and, when its claim is deleted, deletes it to keep the volume. The run that wrote the PV was killed. It is on record as
-// a failure once the API server accepts writes on Jobs again, and its volume was once undone then.
+// An administrator sets a PV in use to Retain and, when its claim is deleted, deletes it to keep
+// the volume. The run that wrote the PV was killed. It is on record as a failure once the API
+// server accepts writes on Jobs again, and its volume was once undone then.
 func TestAVolumeIsKeptWhosePVWasRetainedAndDeletedBeforeItsRunWasOnRecord(t *testing.T) {
 	inWorld(t, func(w *world) {
 		refused := w.refuseJobs()
@@ -133,7 +136,8 @@ func TestAVolumeIsKeptWhosePVWasRetainedAndDeletedBeforeItsRunWasOnRecord(t *tes
 	})
 }
 
-// refuseJobs lets the API server refuse what dispatchers write on Jobs, while the flag is set that it returns.
+// refuseJobs lets the API server refuse what dispatchers write on Jobs, while the flag is set that
+// it returns.
 func (w *world) refuseJobs() *bool {
 	refused := new(bool)
 	w.Server.Refuse(func(client, _ string, obj fakecluster.Object) error {
@@ -145,7 +149,8 @@ func (w *world) refuseJobs() *bool {
 	return refused
 }
 
-// The same of a PV that its image has written under a wrong name. No note of it can be written on the Job of its run, so its finalizer stays as well.
+// The same of a PV that its image has written under a wrong name. No note of it can be written on
+// the Job of its run, so its finalizer stays as well.
 func TestAMisnamedPVStaysUntilItIsNotedOnTheRecord(t *testing.T) {
 	inWorld(t, func(w *world) {
 		refused := w.refuseJobs()
@@ -175,8 +180,9 @@ func TestAMisnamedPVStaysUntilItIsNotedOnTheRecord(t *testing.T) {
 	})
 }
 
-// A second run has written the PV, has not ended, and is not in the caches yet, which show the first one with its record released. The dispatcher's memory of what
-// it has launched is a minute long.
+// A second run has written the PV, has not ended, and is not in the caches yet, which show the
+// first one with its record released. The dispatcher's memory of what it has launched is a minute
+// long.
 func TestARetainedPVStaysWhileTheWatchOfJobsIsBehind(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(nil)

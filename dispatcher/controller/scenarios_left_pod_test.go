@@ -12,7 +12,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 )
 
-// leavePod deletes the only Job without its pod, as the API server does where a client does not say how, and lets the Job controller notice.
+// leavePod deletes the only Job without its pod, as the API server does where a client does not say
+// how, and lets the Job controller notice.
 func (w *world) leavePod() *batchv1.Job {
 	w.T.Helper()
 	job := fakecluster.List[*batchv1.Job](w)[0]
@@ -27,7 +28,8 @@ func (w *world) leavePod() *batchv1.Job {
 	return now
 }
 
-// The Job of a run at work looks as if it had never had a pod. Its record was once released with the claim, and what the container made then was lost.
+// The Job of a run at work looks as if it had never had a pod. Its record was once released with
+// the claim, and what the container made then was lost.
 func TestAbandonedIsUndoneWhenAJobIsDeletedWithoutItsPod(t *testing.T) {
 	byDispatcher := []string{"write-pv", "dispatcher", "service-account-name", ""}
 	for name, test := range map[string]struct {
@@ -98,7 +100,8 @@ func TestAClaimWhoseJobIsDeletedWithoutItsPodIsServed(t *testing.T) {
 	}
 }
 
-// gatedAndLeft returns a world in which the Job of the claim data was deleted without its pod before a dispatcher confirmed it, and one leads again.
+// gatedAndLeft returns a world in which the Job of the claim data was deleted without its pod
+// before a dispatcher confirmed it, and one leads again.
 func (w *world) gatedAndLeft(then func(job *batchv1.Job)) *corev1.Pod {
 	w.T.Helper()
 	w.SetUpGold(fakecluster.Works)
@@ -142,7 +145,8 @@ func TestAGatedPodThatItsJobHasLeftGoesByTheRemedyOfItsEvent(t *testing.T) {
 	}
 }
 
-// The record stays until the pod, which waits for its gate, is deleted: a leader that pauses may have confirmed it.
+// The record stays until the pod, which waits for its gate, is deleted: a leader that pauses may
+// have confirmed it.
 func TestRecordBeforeStorageStaysAsLongAsAGatedPodThatWasLeft(t *testing.T) {
 	inWorld(t, func(w *world) {
 		left := w.gatedAndLeft(func(*batchv1.Job) {})
@@ -157,7 +161,8 @@ func TestRecordBeforeStorageStaysAsLongAsAGatedPodThatWasLeft(t *testing.T) {
 	})
 }
 
-// Without its Job, and without its claim, nothing but the pod itself is left that an event can be about.
+// Without its Job, and without its claim, nothing but the pod itself is left that an event can be
+// about.
 func TestAGatedPodThatIsLeftAloneIsReportedUntilItIsDeleted(t *testing.T) {
 	inWorld(t, func(w *world) {
 		left := w.gatedAndLeft(func(job *batchv1.Job) {

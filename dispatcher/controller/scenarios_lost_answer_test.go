@@ -10,8 +10,9 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 )
 
-// The API server does not answer to the creation of a batch's Job, and the Job exists. Before the cache shows it, it is created again, with
-// another claim, which waits as well. That meets the first Job, which does not serve the other claim: nothing ever looked at that again.
+// The API server does not answer to the creation of a batch's Job, and the Job exists. Before the
+// cache shows it, it is created again, with another claim, which waits as well. That meets the
+// first Job, which does not serve the other claim: nothing ever looked at that again.
 func TestAClaimThatJoinsAJobThatExistsIsServed(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works, "max-parallel", "1", "batch-size", "2")

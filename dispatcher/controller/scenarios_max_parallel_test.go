@@ -18,7 +18,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 )
 
-// most is the highest number at a time of Jobs that have no pod yet and pods that have not ended, over the whole log.
+// most is the highest number at a time of Jobs that have no pod yet and pods that have not ended,
+// over the whole log.
 func (w *world) most() int {
 	waiting, pods, most := map[string]bool{}, map[string]bool{}, 0
 	for _, c := range w.Server.History() {
@@ -94,7 +95,8 @@ func TestMaxParallelIsNeverExceeded(t *testing.T) {
 	})
 }
 
-// The storage is overloaded, and the administrator lowers max-parallel: that holds for volumes of older revisions, too.
+// The storage is overloaded, and the administrator lowers max-parallel: that holds for volumes of
+// older revisions, too.
 func TestMaxParallelOfTodayBoundsOldRevisions(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.options.Workers = 10
@@ -191,7 +193,8 @@ func TestMaxParallelCountsContainersAtWork(t *testing.T) {
 	}
 }
 
-// The node says that the container has ended, and clears away the pod's network for a while. Only then the pod, and after it the Job, has ended.
+// The node says that the container has ended, and clears away the pod's network for a while. Only
+// then the pod, and after it the Job, has ended.
 func TestASlotIsFreeAsSoonAsTheContainersHaveEnded(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Script(fakecluster.Fails(75, "")), "max-parallel", "1")
@@ -216,7 +219,8 @@ func TestASlotIsFreeAsSoonAsTheContainersHaveEnded(t *testing.T) {
 	})
 }
 
-// mostContainers is the highest number of containers at a time that had not ended, of pods that run.
+// mostContainers is the highest number of containers at a time that had not ended, of pods that
+// run.
 func (w *world) mostContainers() int {
 	at, most := map[string]bool{}, 0
 	for _, c := range w.Server.History() {
@@ -249,7 +253,8 @@ func TestMaxParallelOfOneMeansOne(t *testing.T) {
 	})
 }
 
-// The API server refuses the Job of a batch, and the first claim of it is launched alone, with the same slot.
+// The API server refuses the Job of a batch, and the first claim of it is launched alone, with the
+// same slot.
 func TestMaxParallelHoldsWhenABatchIsRefused(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.options.Workers = 10
@@ -288,7 +293,8 @@ func TestMaxParallelHoldsWhenTheAnswerIsLost(t *testing.T) {
 	})
 }
 
-// A pod was deleted by force, and its node is silent: its container may be at work until its deadline.
+// A pod was deleted by force, and its node is silent: its container may be at work until its
+// deadline.
 func TestMaxParallelWaitsForAPodThatWasDeletedByForce(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works, "max-parallel", "1", "timeout", "10m")

@@ -17,8 +17,9 @@ func memoryOf(resources string) string {
 	return fmt.Sprintf("spec: {containers: [{name: provisioner, resources: {%s}}]}", resources)
 }
 
-// The event about a run that needed more memory says to raise the limit in the ConfigMap. A volume stays with the revision that made it, and would never be deleted if
-// the limit of that revision held for ever.
+// The event about a run that needed more memory says to raise the limit in the ConfigMap. A volume
+// stays with the revision that made it, and would never be deleted if the limit of that revision
+// held for ever.
 func TestADeleteUnderAnOlderRevisionHasTheMemoryLimitOfToday(t *testing.T) {
 	for name, tt := range map[string]struct {
 		before, after string

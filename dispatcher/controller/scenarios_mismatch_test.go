@@ -34,8 +34,8 @@ func smallWithoutClaimRef(pv *corev1.PersistentVolume) {
 	pv.Spec.ClaimRef = nil
 }
 
-// The claim's event says what is wrong with the PV, and the PV and its volume are taken back: when the image is
-// fixed the claim is provisioned, and no person has to clean up.
+// The claim's event says what is wrong with the PV, and the PV and its volume are taken back: when
+// the image is fixed the claim is provisioned, and no person has to clean up.
 func TestAPVThatDoesNotFitItsClaimIsReplaced(t *testing.T) {
 	for name, test := range map[string]struct {
 		spoil func(*corev1.PersistentVolume)
@@ -178,7 +178,8 @@ func TestAPVThatIsFixedAtTheLastMomentIsKept(t *testing.T) {
 	})
 }
 
-// A PV that was deleted before its claim was bound to it can be bound to no claim, and the name is taken.
+// A PV that was deleted before its claim was bound to it can be bound to no claim, and the name is
+// taken.
 func TestAPVThatIsDeletedBeforeItIsBoundIsReplaced(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Script(func(r *fakecluster.Run) fakecluster.Exit {
@@ -238,7 +239,8 @@ func TestARetainedPVThatDoesNotFitIsKeptAndReported(t *testing.T) {
 	})
 }
 
-// A PV that was written for another claim serves that one, and is left to it as long as it wants it.
+// A PV that was written for another claim serves that one, and is left to it as long as it wants
+// it.
 func TestAPVThatIsBoundToAnotherClaimIsLeftToIt(t *testing.T) {
 	inWorld(t, func(w *world) {
 		other := w.CreateClaim("other", func(c *corev1.PersistentVolumeClaim) { c.Spec.StorageClassName = new("tin") })
@@ -259,8 +261,8 @@ func TestAPVThatIsBoundToAnotherClaimIsLeftToIt(t *testing.T) {
 	})
 }
 
-// The claim goes between the PV's deletion and the start of the run that deletes its volume, when only the PV says that
-// no claim was ever bound to it.
+// The claim goes between the PV's deletion and the start of the run that deletes its volume, when
+// only the PV says that no claim was ever bound to it.
 func TestAnUnboundPVIsReclaimedAlthoughItsClaimIsDeleted(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Script(spoils(tooSmall)))
@@ -300,7 +302,8 @@ func TestNeverBoundIsNotAPVWithoutAClaimRef(t *testing.T) {
 	})
 }
 
-// A backup was restored without the UIDs of claims, or a released PV was handed to whoever has a name: it looks like one that was just written.
+// A backup was restored without the UIDs of claims, or a released PV was handed to whoever has a
+// name: it looks like one that was just written.
 func TestNeverBoundIsNotAPVWhoseClaimNoLongerExists(t *testing.T) {
 	for name, change := range map[string]func(*corev1.PersistentVolume){
 		"no UID":      func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef.UID = "" },

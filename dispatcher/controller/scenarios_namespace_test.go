@@ -14,7 +14,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 )
 
-// twoNamespaces sets up the class gold in the dispatcher's --namespace, and the class silver in the namespace team.
+// twoNamespaces sets up the class gold in the dispatcher's --namespace, and the class silver in the
+// namespace team.
 func (w *world) twoNamespaces() {
 	w.options.Namespaces = []string{fakecluster.ConfigNamespace, "team"}
 	w.options.MissingIn = func(_ context.Context, ns string) (string, error) {
@@ -40,7 +41,8 @@ func (w *world) twoNamespaces() {
 
 func ofSilver(c *corev1.PersistentVolumeClaim) { c.Spec.StorageClassName = new("silver") }
 
-// A further config namespace is deleted, and with it the RoleBinding by which the dispatcher may look there.
+// A further config namespace is deleted, and with it the RoleBinding by which the dispatcher may
+// look there.
 func TestAConfigNamespaceThatGoesStopsOnlyItsOwnClasses(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.twoNamespaces()

@@ -31,7 +31,8 @@ func (w *world) dropped(namespaces *atomic.Pointer[[]string]) {
 	}
 }
 
-// renewed deletes the class silver and creates it anew, with its config in the dispatcher's --namespace.
+// renewed deletes the class silver and creates it anew, with its config in the dispatcher's
+// --namespace.
 func (w *world) renewed() {
 	silver := fakecluster.Get[*storagev1.StorageClass](w, "", "silver")
 	fakecluster.Delete(w, fakecluster.Admin, silver)
@@ -70,7 +71,8 @@ func TestOneRunPerClaimWhenItsNamespaceIsNotServedAnyMore(t *testing.T) {
 	})
 }
 
-// The last leader has created a Job that the new leader's cache does not show when it begins to lead.
+// The last leader has created a Job that the new leader's cache does not show when it begins to
+// lead.
 func TestANewLeaderWaitsForTheJobsOfTheLastOne(t *testing.T) {
 	for name, test := range map[string]struct {
 		version             string // of the list

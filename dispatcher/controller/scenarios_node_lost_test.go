@@ -72,7 +72,8 @@ func TestEndedByItsNodeBeforeTheUndoOfADeletedClaim(t *testing.T) {
 	})
 }
 
-// runsLost has a pod of a run of the claim data on a node that does not answer, in its first minute of ten.
+// runsLost has a pod of a run of the claim data on a node that does not answer, in its first minute
+// of ten.
 func (w *world) runsLost(does func(*fakecluster.Run) fakecluster.Exit) *corev1.Pod {
 	w.SetUpGold(does)
 	w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: does, Takes: 5 * time.Minute}
@@ -83,8 +84,8 @@ func (w *world) runsLost(does func(*fakecluster.Run) fakecluster.Exit) *corev1.P
 	return w.RunningPods()[0]
 }
 
-// mustStartAfterDeadline checks that the second Job came when the pod's own deadline, its grace period of 30 s and a minute for its node's
-// clock had passed, and soon then.
+// mustStartAfterDeadline checks that the second Job came when the pod's own deadline, its grace
+// period of 30 s and a minute for its node's clock had passed, and soon then.
 func (w *world) mustStartAfterDeadline(pod *corev1.Pod) {
 	w.T.Helper()
 	deadline := pod.Status.StartTime.Add(time.Duration(*pod.Spec.ActiveDeadlineSeconds)*time.Second + 90*time.Second)
@@ -130,8 +131,8 @@ func TestEndedByItsNodeOrWaitedOutBeforeAnUndo(t *testing.T) {
 	})
 }
 
-// What the kubelet reports ends the wait: a pod that was deleted as usual is followed by another at the usual pace, and
-// so is one that was deleted by force on a node that answers.
+// What the kubelet reports ends the wait: a pod that was deleted as usual is followed by another at
+// the usual pace, and so is one that was deleted by force on a node that answers.
 func TestEndedByItsNodeIsNotWaitedOut(t *testing.T) {
 	for name, remove := range map[string]func(*world, *corev1.Pod){
 		"deleted":  func(w *world, pod *corev1.Pod) { fakecluster.Delete(w, fakecluster.User, pod) },

@@ -37,7 +37,8 @@ func onHost(hostname string) *corev1.VolumeNodeAffinity {
 	}}}}
 }
 
-// onNodeThree has a bound claim of the class gold whose volume lies on node-3, which calls itself three.
+// onNodeThree has a bound claim of the class gold whose volume lies on node-3, which calls itself
+// three.
 func (w *world) onNodeThree(keys ...string) (*corev1.PersistentVolumeClaim, *corev1.Node) {
 	w.chosenClass(local("three"), []string{"node-3"}, append([]string{"run-on", "selected-node"}, keys...)...)
 	node := w.CreateNode("node-3", "three")
@@ -76,8 +77,9 @@ func TestADeleteRunsOnTheVolumesNode(t *testing.T) {
 	})
 }
 
-// A kubelet may label its own node as another node, and would have the deletes of that node's volumes: each would report success, and the data would stay. As long as two
-// nodes have the hostname nothing runs. A run that waits for its node already goes to no other.
+// A kubelet may label its own node as another node, and would have the deletes of that node's
+// volumes: each would report success, and the data would stay. As long as two nodes have the
+// hostname nothing runs. A run that waits for its node already goes to no other.
 func TestADeleteRunsOnNoNodeThatTakesTheHostnameOfAnother(t *testing.T) {
 	inWorld(t, func(w *world) {
 		claim, _ := w.onNodeThree()
@@ -160,7 +162,8 @@ func TestAVolumeIsForgottenWithItsNode(t *testing.T) {
 	}
 }
 
-// The node is there, so the policy is of no interest; and a volume that was really deleted is not called left behind.
+// The node is there, so the policy is of no interest; and a volume that was really deleted is not
+// called left behind.
 func TestAVolumeIsNotForgottenWhileItsNodeIsThere(t *testing.T) {
 	inWorld(t, func(w *world) {
 		claim, _ := w.onNodeThree("node-gone", "forget")
@@ -173,8 +176,8 @@ func TestAVolumeIsNotForgottenWhileItsNodeIsThere(t *testing.T) {
 	})
 }
 
-// What is to become of a node's volumes is not known before it is lost: the config counts as it is now, although
-// the volume was made under an earlier one.
+// What is to become of a node's volumes is not known before it is lost: the config counts as it is
+// now, although the volume was made under an earlier one.
 func TestThePolicyForARemovedNodeCanBeChangedAfterwards(t *testing.T) {
 	inWorld(t, func(w *world) {
 		claim, node := w.onNodeThree()
@@ -187,7 +190,8 @@ func TestThePolicyForARemovedNodeCanBeChangedAfterwards(t *testing.T) {
 	})
 }
 
-// A delete that was launched in time, and whose pod was never placed, is not waited for until its timeout.
+// A delete that was launched in time, and whose pod was never placed, is not waited for until its
+// timeout.
 func TestADeleteThatWaitsForANodeThatIsRemovedIsCancelled(t *testing.T) {
 	inWorld(t, func(w *world) {
 		claim, node := w.onNodeThree("node-gone", "any-node")
@@ -203,7 +207,8 @@ func TestADeleteThatWaitsForANodeThatIsRemovedIsCancelled(t *testing.T) {
 	})
 }
 
-// halfwayOnThree has a claim whose run on node-3 made something and failed; then the node and the claim go.
+// halfwayOnThree has a claim whose run on node-3 made something and failed; then the node and the
+// claim go.
 func (w *world) halfwayOnThree(keys ...string) {
 	w.chosenClass(fakecluster.Always(fakecluster.Halfway(75)), []string{"node-3"}, append([]string{"run-on", "selected-node", "max-attempts", "1"}, keys...)...)
 	node := w.CreateNode("node-3")
@@ -247,8 +252,8 @@ func TestAnUndoKeepsToThePolicyOfItsNode(t *testing.T) {
 	})
 }
 
-// The claim lives, and its node goes after a run that made something: what is there is given up, said, and the claim
-// is served elsewhere.
+// The claim lives, and its node goes after a run that made something: what is there is given up,
+// said, and the claim is served elsewhere.
 func TestAForgottenVolumeIsReportedWhenTheClaimIsRescheduled(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.chosenClass(fakecluster.Script(fakecluster.Halfway(75), fakecluster.Halfway(75)), []string{"node-3"}, "run-on", "selected-node", "node-gone", "forget")

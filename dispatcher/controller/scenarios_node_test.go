@@ -43,7 +43,8 @@ func TestOursOnlyOnceTheSchedulerHasSelectedANode(t *testing.T) {
 	})
 }
 
-// Where the scheduler selects no node, the claim's user may write any text into the annotation, and a script may paste what it is given.
+// Where the scheduler selects no node, the claim's user may write any text into the annotation, and
+// a script may paste what it is given.
 func TestTextOfAUserIsNoSelectedNode(t *testing.T) {
 	for name, text := range map[string]string{"a node": "node-1", "no node": "node-9", "a slash": "a/b", "quotes": `x"}]}]}},"hostPath":{"path":"/`} {
 		t.Run(name, func(t *testing.T) {
@@ -168,8 +169,8 @@ func TestAJobThatGetsNoPodEndsAtItsTimeoutAndIsTriedAgain(t *testing.T) {
 	})
 }
 
-// Admission refuses the pods of a config. Once that is fixed nothing has to be undone first: an undo under the
-// old config would be refused as well, and the claim wait for ever.
+// Admission refuses the pods of a config. Once that is fixed nothing has to be undone first: an
+// undo under the old config would be refused as well, and the claim wait for ever.
 func TestAConfigWhosePodsWereRefusedIsReplacedByItsFixedOneAtOnce(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works)

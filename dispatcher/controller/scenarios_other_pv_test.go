@@ -33,7 +33,8 @@ func namesClaim(name string) func(*corev1.PersistentVolume) {
 	}
 }
 
-// The cache does not show the PV by hand yet, and the claim is bound to it while its own volume is made.
+// The cache does not show the PV by hand yet, and the claim is bound to it while its own volume is
+// made.
 func TestAClaimThatIsBoundToAnotherPVLeavesNothingUnseen(t *testing.T) {
 	for policy, end := range map[corev1.PersistentVolumeReclaimPolicy]func(*world, string){
 		corev1.PersistentVolumeReclaimDelete: func(w *world, _ string) {

@@ -30,7 +30,8 @@ func TestReclaimByPVOfAClaimThatIsBoundElsewhere(t *testing.T) {
 	})
 }
 
-// Without the annotation provisioned-by the PV controller looks for a plugin that deletes, and fails.
+// Without the annotation provisioned-by the PV controller looks for a plugin that deletes, and
+// fails.
 func TestReclaimByPVOfAFailedPV(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Always(func(r *fakecluster.Run) fakecluster.Exit {
@@ -106,7 +107,8 @@ func TestRevisionOfItsOwnIsNamedByJobAndPV(t *testing.T) {
 	})
 }
 
-// Where it is not to be ahead of the PV controller, the class alone makes no claim ours: that controller asks for a volume when it has found none.
+// Where it is not to be ahead of the PV controller, the class alone makes no claim ours: that
+// controller asks for a volume when it has found none.
 func TestOursOnlyOnceThePVControllerHasAnnotatedTheClaim(t *testing.T) {
 	for _, key := range []string{fakecluster.AnnStorageProvisioner, "volume.beta.kubernetes.io/storage-provisioner"} {
 		t.Run(key, func(t *testing.T) {

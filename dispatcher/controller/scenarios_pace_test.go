@@ -12,7 +12,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 )
 
-// A burst that is a little slower than the Jobs, such as one of kube-controller-manager's, made a Job of nearly every claim.
+// A burst that is a little slower than the Jobs, such as one of kube-controller-manager's, made a
+// Job of nearly every claim.
 func TestClaimsThatComeOneByOneShareJobs(t *testing.T) {
 	const claims = 60
 	inWorld(t, func(w *world) {
@@ -29,7 +30,8 @@ func TestClaimsThatComeOneByOneShareJobs(t *testing.T) {
 	})
 }
 
-// The writes of a burst's successes took the API server's time from its claims that were not bound yet.
+// The writes of a burst's successes took the API server's time from its claims that were not bound
+// yet.
 func TestASuccessInABatchIsWrittenLater(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works, "max-parallel", "1", "batch-size", "8")

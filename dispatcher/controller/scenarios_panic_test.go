@@ -83,7 +83,8 @@ func TestAPanicAboutARevisionConcernsOnlyThatRevision(t *testing.T) {
 	})
 }
 
-// copyRevision stores a revision of the config gold as an administrator copies it from another namespace.
+// copyRevision stores a revision of the config gold as an administrator copies it from another
+// namespace.
 func (w *world) copyRevision(from string) *appsv1.ControllerRevision {
 	src := config.Source{
 		Namespace: from, Name: "gold", Class: "gold", Reclaim: string(corev1.PersistentVolumeReclaimDelete), Binding: "Immediate",

@@ -15,8 +15,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 )
 
-// Of the Jobs that cannot start for one reason, one is kept. It finds out when the others would start. That does not count
-// as an attempt of theirs.
+// Of the Jobs that cannot start for one reason, one is kept. It finds out when the others would
+// start. That does not count as an attempt of theirs.
 func TestOfJobsThatCannotStartOneIsKept(t *testing.T) {
 	for why, claims := range map[string]int{"ErrImagePull": 100, "CreateContainerConfigError": 30} {
 		t.Run(why, func(t *testing.T) {
@@ -84,7 +84,8 @@ func (w *world) failCreate() {
 	})
 }
 
-// What only an event says, such as a quota, counts as well. A new leader has to look at the event again.
+// What only an event says, such as a quota, counts as well. A new leader has to look at the event
+// again.
 func TestOfJobsThatGetNoPodOneIsKept(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works, "max-parallel", "5")
@@ -114,7 +115,8 @@ func TestOfJobsThatGetNoPodOneIsKept(t *testing.T) {
 	})
 }
 
-// A probe ends at its deadline, and another claim's Job is the next. Not all that wait are launched for that.
+// A probe ends at its deadline, and another claim's Job is the next. Not all that wait are launched
+// for that.
 func TestAProbeThatEndsIsFollowedByOne(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works, "timeout", "2m")
@@ -158,7 +160,8 @@ func TestJobsThatCannotStartLeaveASlot(t *testing.T) {
 	})
 }
 
-// A user may select any node for a claim, also one that is cordoned. The Jobs that wait there leave half of the slots to other namespaces.
+// A user may select any node for a claim, also one that is cordoned. The Jobs that wait there leave
+// half of the slots to other namespaces.
 func TestJobsOfOneNamespaceThatCannotStartLeaveHalfOfTheSlots(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.chosenClass(fakecluster.Works, []string{"node-1"}, "max-parallel", "6", "run-on", "selected-node")

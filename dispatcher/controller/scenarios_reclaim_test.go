@@ -32,7 +32,8 @@ func (w *world) setPolicy(claim *corev1.PersistentVolumeClaim, policy corev1.Per
 	fakecluster.Update(w, fakecluster.Admin, w.PVOf(claim), func(pv *corev1.PersistentVolume) { pv.Spec.PersistentVolumeReclaimPolicy = policy })
 }
 
-// The PV is terminating before a container may delete its volume, so that no claim can be bound to it any more, and is removed when the volume no longer exists.
+// The PV is terminating before a container may delete its volume, so that no claim can be bound to
+// it any more, and is removed when the volume no longer exists.
 func TestReclaimByPVDeletesTheVolumeAndThenThePV(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works)

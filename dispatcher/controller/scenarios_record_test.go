@@ -100,8 +100,8 @@ func TestRecordBeforeStorageReleasedLeavesTheJobItsTTL(t *testing.T) {
 	}
 }
 
-// The cache shows a run that failed, and not the one that followed. That one cannot start without being shown, and the first is undone when it has been
-// cancelled.
+// The cache shows a run that failed, and not the one that followed. That one cannot start without
+// being shown, and the first is undone when it has been cancelled.
 func TestOneRunPerClaimAnUndoWaitsForARunThatTheCacheDoesNotShow(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Script(fakecluster.Halfway(75), fakecluster.Halfway(75)))
@@ -190,7 +190,8 @@ func TestOwnAnswerIsNotAnEarlierRunsJob(t *testing.T) {
 	})
 }
 
-// client-go's default for Jobs would orphan the pods. Where they are deleted after their Job, a gated one stays until the Job's deadline.
+// client-go's default for Jobs would orphan the pods. Where they are deleted after their Job, a
+// gated one stays until the Job's deadline.
 func TestOnePodPerJobIsDeletedWithItsJob(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works)
@@ -224,7 +225,8 @@ func (w *world) deletesOf(resource string) []metav1.DeleteOptions {
 	return out
 }
 
-// Found by the simulation: nothing but the pod was left of the claim, so that a new leader never looked at it.
+// Found by the simulation: nothing but the pod was left of the claim, so that a new leader never
+// looked at it.
 func TestANewLeaderReleasesThePodOfAJobThatNoLongerExists(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works)

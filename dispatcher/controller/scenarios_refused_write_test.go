@@ -20,10 +20,12 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/internal/fixture"
 )
 
-// mostWrites is how many writes that are refused or stripped the dispatcher may try in an hour: about one a minute.
+// mostWrites is how many writes that are refused or stripped the dispatcher may try in an hour:
+// about one a minute.
 const mostWrites = 75
 
-// refuseWrites makes the API server refuse the dispatcher's writes of which bad says so. It returns how many were refused.
+// refuseWrites makes the API server refuse the dispatcher's writes of which bad says so. It returns
+// how many were refused.
 func (w *world) refuseWrites(bad func(verb string, obj fakecluster.Object) bool) *int {
 	n := new(int)
 	w.Server.Refuse(func(by, verb string, obj fakecluster.Object) error {

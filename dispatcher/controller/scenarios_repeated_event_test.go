@@ -9,7 +9,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 )
 
-// The API server deletes events after an hour. An administrator who looks later still finds why a volume is kept.
+// The API server deletes events after an hour. An administrator who looks later still finds why a
+// volume is kept.
 func TestTheEventAboutAVolumeInDoubtIsRepeated(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Script(spoils(tooSmall))}

@@ -16,7 +16,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 )
 
-// cost is what the dispatcher asks of the API server, and tells, from the creation of claims to the end of their volumes.
+// cost is what the dispatcher asks of the API server, and tells, from the creation of claims to the
+// end of their volumes.
 type cost struct {
 	policy            corev1.PersistentVolumeReclaimPolicy
 	batch, claims     int // claims come while the Job of another runs
@@ -42,10 +43,12 @@ var costs = map[string]cost{
 	},
 }
 
-// What the dispatcher asks of the API server, and tells, for claims that are served at the first try: exactly so much. A Job costs four writes: its
-// creation, the gate, the outcomes, the pod's finalizer. Each claim costs one more, its result, and each PV that is retained one, its finalizer. To
-// delete a volume are two more: its PV is deleted before, and its finalizer is removed after. It is the same whenever the PV controller asks for the
-// volume, and nothing is written on a claim before it is bound.
+// What the dispatcher asks of the API server, and tells, for claims that are served at the first
+// try: exactly so much. A Job costs four writes: its creation, the gate, the outcomes, the pod's
+// finalizer. Each claim costs one more, its result, and each PV that is retained one, its
+// finalizer. To delete a volume are two more: its PV is deleted before, and its finalizer is
+// removed after. It is the same whenever the PV controller asks for the volume, and nothing is
+// written on a claim before it is bound.
 func TestRequestsAndEventsPerClaimAreExact(t *testing.T) {
 	for mode, prepare := range map[string]func(*world){
 		"asked for before":             func(w *world) { w.options.AheadOfBinder = false },
@@ -98,7 +101,8 @@ func (w *world) mustCost(l cost) {
 	w.mustAsk("delete", asked, l.remove)
 }
 
-// mustWriteOnBoundClaimsOnly fails the test if a dispatcher has written on a claim that was not bound.
+// mustWriteOnBoundClaimsOnly fails the test if a dispatcher has written on a claim that was not
+// bound.
 func (w *world) mustWriteOnBoundClaimsOnly() {
 	w.T.Helper()
 	for _, change := range w.Server.History() {
@@ -108,8 +112,9 @@ func (w *world) mustWriteOnBoundClaimsOnly() {
 	}
 }
 
-// asked returns what the dispatcher asks of the API server, by verb and resource, and how many events it emits, until nothing more comes. What it asks
-// for in vain, which changes nothing, is "refused".
+// asked returns what the dispatcher asks of the API server, by verb and resource, and how many
+// events it emits, until nothing more comes. What it asks for in vain, which changes nothing, is
+// "refused".
 func (w *world) asked(do func()) map[string]int {
 	requests, events, written := len(w.Dispatcher().Requests()), len(w.Events.About("", "")), w.writtenByDispatcher()
 	do()

@@ -15,7 +15,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 )
 
-// roomOn is an image that finds room on some nodes only; on the others it fails halfway, for want of room.
+// roomOn is an image that finds room on some nodes only; on the others it fails halfway, for want
+// of room.
 func roomOn(nodes ...string) func(*fakecluster.Run) fakecluster.Exit {
 	return fakecluster.Always(func(r *fakecluster.Run) fakecluster.Exit {
 		if !slices.Contains(nodes, r.Request.SelectedNode) {
@@ -25,7 +26,8 @@ func roomOn(nodes ...string) func(*fakecluster.Run) fakecluster.Exit {
 	})
 }
 
-// chosenClass is the class gold on the nodes node-1 and node-2, with a scheduler that chooses for its claims.
+// chosenClass is the class gold on the nodes node-1 and node-2, with a scheduler that chooses for
+// its claims.
 func (w *world) chosenClass(does func(*fakecluster.Run) fakecluster.Exit, choices []string, keys ...string) {
 	w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: does}
 	w.CreateClass("gold", corev1.PersistentVolumeReclaimDelete, fakecluster.WaitForFirstConsumer)
@@ -87,7 +89,8 @@ func TestAClaimGoesToAnotherNodeWhenItsOwnIsFull(t *testing.T) {
 	}
 }
 
-// The scheduler knows nothing of the storage: it may well choose the full node again, even where that is the only one.
+// The scheduler knows nothing of the storage: it may well choose the full node again, even where
+// that is the only one.
 func TestTheSameNodeSelectedAgainWaitsForItsBackoff(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.chosenClass(fakecluster.Always(fakecluster.Fails(73, "claim: full")), []string{"node-1"})
@@ -183,8 +186,8 @@ func TestAfterTheLastAttemptTheSchedulerIsNotAsked(t *testing.T) {
 	})
 }
 
-// rescheduled: the first node is full, and the scheduler chooses it once more before the second; the claim is bound and
-// deleted.
+// rescheduled: the first node is full, and the scheduler chooses it once more before the second;
+// the claim is bound and deleted.
 func rescheduled(w *world, last int64) string {
 	w.chosenClass(roomOn("node-2"), []string{"node-1", "node-1", "node-2"})
 	w.StartMortal(last)
@@ -196,8 +199,9 @@ func rescheduled(w *world, last int64) string {
 	return fmt.Sprintf("%s, given back %d times", w.sum(), len(w.returns()))
 }
 
-// Between the announcement and the removal a user writes on the claim: it is unknown then whether the scheduler
-// has been asked, so it is not asked again; the node has another try at its time, and the scheduler after that.
+// Between the announcement and the removal a user writes on the claim: it is unknown then whether
+// the scheduler has been asked, so it is not asked again; the node has another try at its time, and
+// the scheduler after that.
 func TestAClaimThatChangedAfterTheAnnouncementIsNotTouched(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.chosenClass(roomOn("node-2"), []string{"node-1", "node-2"})

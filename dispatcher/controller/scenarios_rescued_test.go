@@ -21,8 +21,8 @@ func (w *world) mustKeepVolume(claim *corev1.PersistentVolumeClaim) {
 	}
 }
 
-// A pod of a delete that could not start (quota, image, node) once deleted the volume when it started at last, although an administrator had
-// kept the volume meanwhile.
+// A pod of a delete that could not start (quota, image, node) once deleted the volume when it
+// started at last, although an administrator had kept the volume meanwhile.
 func TestReclaimByPVIsCancelledWithoutItsReason(t *testing.T) {
 	for name, rescue := range map[string]func(w *world, claim *corev1.PersistentVolumeClaim){
 		"policy Retain": func(w *world, claim *corev1.PersistentVolumeClaim) {
@@ -79,8 +79,9 @@ func TestAbandonedIsNotUndoneOnceItsPVExists(t *testing.T) {
 	})
 }
 
-// All replicas are away while a claim lives its whole life. Its class retains volumes, so the administrator deletes the PV to keep the
-// volume. The run that wrote the PV is recorded afterwards.
+// All replicas are away while a claim lives its whole life. Its class retains volumes, so the
+// administrator deletes the PV to keep the volume. The run that wrote the PV is recorded
+// afterwards.
 func TestRecordBeforeStorageKnowsARetainedPVThatWasDeletedUnseen(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Works, Takes: 10 * time.Second}
@@ -106,7 +107,8 @@ func TestRecordBeforeStorageKnowsARetainedPVThatWasDeletedUnseen(t *testing.T) {
 	})
 }
 
-// An image named its PV wrongly, dropped the annotations and failed a command later. The claim is bound to that PV.
+// An image named its PV wrongly, dropped the annotations and failed a command later. The claim is
+// bound to that PV.
 func TestARivalPVOfAFailedRunKeepsItsVolume(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Always(func(r *fakecluster.Run) fakecluster.Exit {

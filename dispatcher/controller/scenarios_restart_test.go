@@ -39,8 +39,8 @@ func bornAndDeleted(w *world, last int64) string {
 	return w.sum()
 }
 
-// failedAndAbandoned: two runs fail halfway, the claim goes, the undo fails once. The user moves while
-// the image runs: whoever is dead then, it is the same story.
+// failedAndAbandoned: two runs fail halfway, the claim goes, the undo fails once. The user moves
+// while the image runs: whoever is dead then, it is the same story.
 func failedAndAbandoned(w *world, last int64) string {
 	w.SetUpGold(func(r *fakecluster.Run) fakecluster.Exit {
 		switch {
@@ -62,8 +62,8 @@ func failedAndAbandoned(w *world, last int64) string {
 	return w.sum()
 }
 
-// movedOn: the config changes during a run that fails, so that it is undone and another follows; later
-// the PV's policy is switched to and fro.
+// movedOn: the config changes during a run that fails, so that it is undone and another follows;
+// later the PV's policy is switched to and fro.
 func movedOn(w *world, last int64) string {
 	w.SetUpGold(fakecluster.Always(func(r *fakecluster.Run) fakecluster.Exit {
 		w.UpdateConfig("image", newer)
@@ -127,8 +127,8 @@ func grown(w *world, last int64) string {
 	return w.sum()
 }
 
-// sum is all that a life did: its Jobs (without their numbers, since one that has expired gives its own
-// back), what ran, and what is left.
+// sum is all that a life did: its Jobs (without their numbers, since one that has expired gives its
+// own back), what ran, and what is left.
 func (w *world) sum() string {
 	var made []string
 	for _, c := range w.CreatedJobs("") {
@@ -148,8 +148,8 @@ func (w *world) dispatcherWrites() int64 {
 	return n
 }
 
-// Whatever the write after which it dies, and however long it stays away, another dispatcher takes up
-// where it left off: the same Jobs, the same runs, the same end.
+// Whatever the write after which it dies, and however long it stays away, another dispatcher takes
+// up where it left off: the same Jobs, the same runs, the same end.
 func TestDeathAtAnyWriteChangesNothing(t *testing.T) {
 	for name, story := range stories {
 		t.Run(name, func(t *testing.T) { everyDeath(t, story, 0) })
@@ -180,7 +180,8 @@ func everyDeath(t *testing.T, story life, downtime time.Duration) {
 	}
 }
 
-// ranOf returns what ran, without the Jobs. One that waits for its confirmation for as long as no dispatcher runs is replaced.
+// ranOf returns what ran, without the Jobs. One that waits for its confirmation for as long as no
+// dispatcher runs is replaced.
 func ranOf(sum string) string {
 	_, ran, _ := strings.Cut(sum, "runs")
 	return ran

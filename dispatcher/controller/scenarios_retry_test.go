@@ -17,8 +17,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/internal/fixture"
 )
 
-// pauses are the times from the end of each Job of a verb to the creation of the next, without the few
-// milliseconds by which the dispatcher is late.
+// pauses are the times from the end of each Job of a verb to the creation of the next, without the
+// few milliseconds by which the dispatcher is late.
 func (w *world) pauses(verb contract.Verb) []time.Duration {
 	var out []time.Duration
 	made := w.CreatedJobs(verb)
@@ -147,8 +147,8 @@ func TestAfterMaxAttemptsTheClaimIsStalledUntilItChanges(t *testing.T) {
 	})
 }
 
-// An operator writes its heartbeat on the claim every ten seconds: on an annotation of its own, or on one that the
-// config makes part of the request.
+// An operator writes its heartbeat on the claim every ten seconds: on an annotation of its own, or
+// on one that the config makes part of the request.
 func TestAnAnnotationThatAlwaysChangesIsNoRetryStorm(t *testing.T) {
 	for keys, most := range map[string]int{"": 3, "operator.example.com/last-seen": 21} {
 		inWorld(t, func(w *world) {

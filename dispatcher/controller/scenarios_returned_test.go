@@ -24,7 +24,8 @@ func (w *world) gaps() []time.Duration {
 	return out
 }
 
-// The scheduler does not know which node is full, so it may select the full one several times before another.
+// The scheduler does not know which node is full, so it may select the full one several times
+// before another.
 func TestAClaimThatComesBackToAFullNodeReachesAnotherWithoutARun(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.chosenClass(roomOn("node-2"), []string{"node-1", "node-1", "node-1", "node-1", "node-2"})
@@ -55,7 +56,8 @@ func TestAClaimThatComesBackToAFullNodeReachesAnotherWithoutARun(t *testing.T) {
 	})
 }
 
-// A scheduler that prefers the full node is not asked for ever: the node is tried again at its time.
+// A scheduler that prefers the full node is not asked for ever: the node is tried again at its
+// time.
 func TestAClaimThatAlwaysComesBackIsTriedThereAtTheUsualPace(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.chosenClass(fakecluster.Always(fakecluster.Fails(73, "")), []string{"node-1"})
@@ -148,7 +150,8 @@ func TestANodeWithTheTaintsOfTheSelectedOneIsAnother(t *testing.T) {
 	})
 }
 
-// A claim that goes from one full node to another and back has no node left: it waits for the first that is due.
+// A claim that goes from one full node to another and back has no node left: it waits for the first
+// that is due.
 func TestAClaimThatHasFoundEveryNodeFullWaits(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.chosenClass(fakecluster.Always(fakecluster.Fails(73, "")), []string{"node-1", "node-1", "node-2", "node-1"})

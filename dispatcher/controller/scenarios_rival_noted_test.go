@@ -44,7 +44,8 @@ func (w *world) jobOf(claim *corev1.PersistentVolumeClaim) *batchv1.Job {
 	return last
 }
 
-// keptByARival returns a deleted claim, whose volume an administrator has kept by a PV by hand, which was deleted, too.
+// keptByARival returns a deleted claim, whose volume an administrator has kept by a PV by hand,
+// which was deleted, too.
 func (w *world) keptByARival() *corev1.PersistentVolumeClaim {
 	w.SetUpGold(fakecluster.Always(fakecluster.Halfway(75)))
 	w.Start()
@@ -74,7 +75,8 @@ func TestARivalOutlivesItsPV(t *testing.T) {
 	})
 }
 
-// The name of the volume in the storage is the natural name of a PV by hand, too. A PV of another provisioner may have it as well.
+// The name of the volume in the storage is the natural name of a PV by hand, too. A PV of another
+// provisioner may have it as well.
 func TestTheVolumeOfAPVByHandOfTheRightNameIsKept(t *testing.T) {
 	for name, change := range map[string]func(*corev1.PersistentVolume){
 		"by hand": func(*corev1.PersistentVolume) {},
@@ -104,8 +106,9 @@ func TestTheVolumeOfAPVByHandOfTheRightNameIsKept(t *testing.T) {
 	}
 }
 
-// The storage is down while the volume of a released PV is to be deleted. An administrator writes its PV again under another name, for a new
-// claim, with nothing of it but the volume source. The first PV is being deleted already, and goes without its volume.
+// The storage is down while the volume of a released PV is to be deleted. An administrator writes
+// its PV again under another name, for a new claim, with nothing of it but the volume source. The
+// first PV is being deleted already, and goes without its volume.
 func TestARivalByItsVolumeSourceStopsAReclaim(t *testing.T) {
 	inWorld(t, func(w *world) {
 		down := true
@@ -151,7 +154,8 @@ func TestAPVThatARivalHasRetainedCanBeDeleted(t *testing.T) {
 	})
 }
 
-// A PV by hand is a rival if it is not older than the first run that may have made something, whose Job may have expired.
+// A PV by hand is a rival if it is not older than the first run that may have made something, whose
+// Job may have expired.
 func TestARecordSaysSinceWhenSomethingMayBeInTheStorage(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Always(fakecluster.Halfway(75)))

@@ -15,8 +15,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 )
 
-// A PV under another name serves the claim all the same. What the image made is then in use, although nothing of
-// it goes by the right name.
+// A PV under another name serves the claim all the same. What the image made is then in use,
+// although nothing of it goes by the right name.
 func TestARivalPVInUseKeepsItsVolume(t *testing.T) {
 	misnamed := func(pv *corev1.PersistentVolume) { pv.Name = "mine" }
 	for name, spoil := range map[string]func(*corev1.PersistentVolume){
@@ -100,7 +100,8 @@ func TestTwoPVsOfOneVolumeLoseNothing(t *testing.T) {
 	}
 }
 
-// A PV by hand that is older than the claim's runs is an ordinary static binding: what the runs may have made is undone.
+// A PV by hand that is older than the claim's runs is an ordinary static binding: what the runs may
+// have made is undone.
 func TestAPVByHandBeforeTheFirstRunIsNoRival(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Always(fakecluster.Halfway(75)))

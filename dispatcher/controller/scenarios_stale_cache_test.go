@@ -73,7 +73,8 @@ func TestAbandonedIsUndoneAlthoughTheCacheStillShowsTheClaim(t *testing.T) {
 	})
 }
 
-// The cache shows a PV as released; meanwhile an administrator has given it to the claim that is back.
+// The cache shows a PV as released; meanwhile an administrator has given it to the claim that is
+// back.
 func TestReclaimByPVLeavesAPVThatWasGivenAwayUnseen(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works)

@@ -68,7 +68,8 @@ func (t *twins) catchUp() {
 	}
 }
 
-// mustHaveJustTheirs checks that every claim is bound to its own volume, and that there is no other.
+// mustHaveJustTheirs checks that every claim is bound to its own volume, and that there is no
+// other.
 func (t *twins) mustHaveJustTheirs() {
 	t.T.Helper()
 	all := fakecluster.List[*corev1.PersistentVolumeClaim](t.world)
@@ -103,8 +104,9 @@ func (t *twins) live(keys ...string) {
 	t.Until("nothing is left", 2*time.Hour, t.Empty)
 }
 
-// Two leaders at once, over whole lives of claims, with caches that fall behind and catch up: at any time at
-// most one Job of a UID is unfinished, which the world checks, and no volume is lost or doubled.
+// Two leaders at once, over whole lives of claims, with caches that fall behind and catch up: at
+// any time at most one Job of a UID is unfinished, which the world checks, and no volume is lost or
+// doubled.
 func TestTwoLeadersWithStaleCachesLoseAndDoubleNothing(t *testing.T) {
 	for seed := range uint64(8) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
@@ -113,7 +115,8 @@ func TestTwoLeadersWithStaleCachesLoseAndDoubleNothing(t *testing.T) {
 	}
 }
 
-// Jobs of batches are named after their first claims, so two of them that serve the same claim do not collide by their names.
+// Jobs of batches are named after their first claims, so two of them that serve the same claim do
+// not collide by their names.
 func TestOneRunPerClaimAlsoInTwoBatchesOfTwoLeaders(t *testing.T) {
 	for seed := range uint64(8) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
@@ -124,8 +127,9 @@ func TestOneRunPerClaimAlsoInTwoBatchesOfTwoLeaders(t *testing.T) {
 	}
 }
 
-// One of them is stopped between its last look and the Job that it makes, and comes back when the other has done
-// it all. By its name that Job is the same, and the first run of a claim is made once.
+// One of them is stopped between its last look and the Job that it makes, and comes back when the
+// other has done it all. By its name that Job is the same, and the first run of a claim is made
+// once.
 func TestTwoLeadersOfWhichOneStopsBeforeItsLaunchCreateOneJob(t *testing.T) {
 	inWorld(t, func(w *world) {
 		stopped := make(chan struct{}, 1)

@@ -150,7 +150,8 @@ func TestAbandonedIsUndoneWhenAClaimIsBoundElsewhere(t *testing.T) {
 	})
 }
 
-// A pod that uses the claim holds it: until it has ended, the claim gets no Job any more, and not be undone.
+// A pod that uses the claim holds it: until it has ended, the claim gets no Job any more, and not
+// be undone.
 func TestAbandonedIsUndoneAndATerminatingClaimGetsNoJob(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Always(fakecluster.Halfway(75)))

@@ -14,8 +14,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 )
 
-// An administrator has deleted the namespace already: the objects in it change under uninstall's hands, nothing
-// can be made in it any more, and it hangs on our finalizers alone.
+// An administrator has deleted the namespace already: the objects in it change under uninstall's
+// hands, nothing can be made in it any more, and it hangs on our finalizers alone.
 func TestUninstallFreesAllInATerminatingNamespace(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Always(fakecluster.Halfway(75)))

@@ -13,7 +13,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 )
 
-// Anybody who may write Jobs may take a label off one. The dispatcher enqueued the claim of such a Job again and again, without a pause: this test hung.
+// Anybody who may write Jobs may take a label off one. The dispatcher enqueued the claim of such a
+// Job again and again, without a pause: this test hung.
 func TestAJobThatHasLostTheLabelOfItsClaimIsRecorded(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works)
@@ -27,8 +28,9 @@ func TestAJobThatHasLostTheLabelOfItsClaimIsRecorded(t *testing.T) {
 	})
 }
 
-// A webhook takes the annotations off a Job, and its dispatcher dies before it has deleted the Job. No cache found such a Job for its claim, which waited for ever
-// without an event. Now the claim says what to do, again and again, and that works.
+// A webhook takes the annotations off a Job, and its dispatcher dies before it has deleted the Job.
+// No cache found such a Job for its claim, which waited for ever without an event. Now the claim
+// says what to do, again and again, and that works.
 func TestAJobWithoutAnnotationsOfADispatcherThatDiedIsReported(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works)

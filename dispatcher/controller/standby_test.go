@@ -76,7 +76,8 @@ func TestANewLeaderLooksAtWaitingClaimsOverTime(t *testing.T) {
 	})
 }
 
-// A claim that is created when a replica begins to lead does not wait behind all volumes of the cluster.
+// A claim that is created when a replica begins to lead does not wait behind all volumes of the
+// cluster.
 func TestANewLeaderLooksAtVolumesAtRestOverTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := fake.NewClientset()

@@ -11,8 +11,9 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 )
 
-// passOn handles an object that was updated: an index that its old state has left needs that, too. Where the old state concerns no other UIDs it
-// is left out: a worker that took a UID before it was enqueued again looked at it twice, and emitted its events twice.
+// passOn handles an object that was updated: an index that its old state has left needs that, too.
+// Where the old state concerns no other UIDs it is left out: a worker that took a UID before it was
+// enqueued again looked at it twice, and emitted its events twice.
 func passOn[T any](changed func(T), old, now T, moved bool) {
 	if moved {
 		changed(old)
@@ -37,12 +38,14 @@ func hasClaimMoved(old, now *corev1.PersistentVolumeClaim) bool {
 	return old.UID != now.UID || old.Spec.VolumeName != now.Spec.VolumeName
 }
 
-// hasPVMoved reports whether the old state of a PV may concern other owners, by its annotations and its claimRef, or other rivals, by its volume source.
+// hasPVMoved reports whether the old state of a PV may concern other owners, by its annotations and
+// its claimRef, or other rivals, by its volume source.
 func hasPVMoved(old, now *corev1.PersistentVolume) bool {
 	return !maps.Equal(old.Annotations, now.Annotations) || !equality.Semantic.DeepEqual(old.Spec, now.Spec)
 }
 
-// hasJobMoved reports whether the old state of a Job concerns claims, a class or a revision that the new one does not.
+// hasJobMoved reports whether the old state of a Job concerns claims, a class or a revision that
+// the new one does not.
 func hasJobMoved(old, now *batchv1.Job) bool {
 	return !maps.Equal(old.Labels, now.Labels) || old.Annotations[jobs.AnnUIDs] != now.Annotations[jobs.AnnUIDs] ||
 		old.Annotations[contract.AnnRevision] != now.Annotations[contract.AnnRevision]

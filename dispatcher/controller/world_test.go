@@ -15,9 +15,9 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 )
 
-// TestMain lets garbage grow: a world is small, is thrown away as a whole, and a fifth of the time went into collecting.
-// It also takes away what client-go does with the errors of watches. That waits, between the last error and the next, by
-// clocks of different worlds, up to decades.
+// TestMain lets garbage grow: a world is small, is thrown away as a whole, and a fifth of the time
+// went into collecting. It also takes away what client-go does with the errors of watches. That
+// waits, between the last error and the next, by clocks of different worlds, up to decades.
 func TestMain(m *testing.M) {
 	debug.SetGCPercent(400)
 	utilruntime.ErrorHandlers = nil //nolint:reassign // the only way to be rid of its backoff
@@ -60,7 +60,8 @@ func (w *world) newDispatcher(p *fakecluster.Process) (fakecluster.Dispatcher, e
 	return c, nil
 }
 
-// reconciles returns how often dispatchers have reconciled a claim, by the line that they log each time.
+// reconciles returns how often dispatchers have reconciled a claim, by the line that they log each
+// time.
 func (w *world) reconciles() int64 {
 	w.T.Helper()
 	n := w.Log.Count("Carrying out action")

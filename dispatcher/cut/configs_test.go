@@ -21,7 +21,8 @@ func configMap(size int) *corev1.ConfigMap {
 	}
 }
 
-// What the caches do not keep of a ConfigMap is a fault of its config, and not a ConfigMap without an image.
+// What the caches do not keep of a ConfigMap is a fault of its config, and not a ConfigMap without
+// an image.
 func TestConfigOfATooLargeConfigMapHasItsSizeAsItsFault(t *testing.T) {
 	cm := configMap(config.MaxData)
 	cm.Data["image"] = "localhost/gold:v1"

@@ -15,12 +15,14 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 )
 
-// Users write claims. 2,000 of them with 250 KiB of annotations once filled the memory of all replicas.
+// Users write claims. 2,000 of them with 250 KiB of annotations once filled the memory of all
+// replicas.
 
 // maxUser is the longest text of a claim's creator or its groups that is kept.
 const maxUser = 16 << 10
 
-// maxFinalizers is how much of finalizers is kept of a claim, in bytes. Any number of them may be on it, none is read, and no write is computed from them.
+// maxFinalizers is how much of finalizers is kept of a claim, in bytes. Any number of them may be
+// on it, none is read, and no write is computed from them.
 const maxFinalizers = 512
 
 // readOfBound are the annotations that are read on a claim that is bound.
@@ -29,12 +31,14 @@ var readOfBound = []string{
 	contract.AnnCloneRequest, corev1.BetaStorageClassAnnotation,
 }
 
-// readOfUnbound are the annotations that are read only on a claim that is not bound. The last says that some were not kept before.
+// readOfUnbound are the annotations that are read only on a claim that is not bound. The last says
+// that some were not kept before.
 var readOfUnbound = []string{
 	storagehelpers.AnnStorageProvisioner, storagehelpers.AnnBetaStorageProvisioner, storagehelpers.AnnSelectedNode, jobs.AnnCut,
 }
 
-// Object returns what the dispatcher reads of an object. It is a new object if anything was cut. Cutting it again changes nothing.
+// Object returns what the dispatcher reads of an object. It is a new object if anything was cut.
+// Cutting it again changes nothing.
 func Object(obj any) any {
 	switch o := obj.(type) {
 	case *corev1.PersistentVolumeClaim:
@@ -80,8 +84,8 @@ func Claim(claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolumeClaim {
 	return out
 }
 
-// cutClaimSpec keeps a claim's spec, and of a selector only that it is there. Kubernetes limits neither the names of a volume and a source nor how
-// often an access mode is named.
+// cutClaimSpec keeps a claim's spec, and of a selector only that it is there. Kubernetes limits
+// neither the names of a volume and a source nor how often an access mode is named.
 func cutClaimSpec(s corev1.PersistentVolumeClaimSpec) corev1.PersistentVolumeClaimSpec {
 	s.VolumeName = jobs.Abridge(s.VolumeName)
 	s.AccessModes = shareAll(jobs.Modes(s.AccessModes))
@@ -116,7 +120,8 @@ func cutClaimStatus(s corev1.PersistentVolumeClaimStatus) corev1.PersistentVolum
 	}
 }
 
-// onlyStorage returns the entry of a map that is about storage. A map that has no other is returned as it is.
+// onlyStorage returns the entry of a map that is about storage. A map that has no other is returned
+// as it is.
 func onlyStorage[M ~map[corev1.ResourceName]V, V any](all M) M {
 	size, found := all[corev1.ResourceStorage]
 	if len(all) == 0 || len(all) == 1 && found {
@@ -146,7 +151,8 @@ func keepText(out, claim *corev1.PersistentVolumeClaim) {
 	}
 }
 
-// keepUser keeps who created the claim. What is cut of that would name another user, so it is kept as a whole or not at all.
+// keepUser keeps who created the claim. What is cut of that would name another user, so it is kept
+// as a whole or not at all.
 func keepUser(out, claim *corev1.PersistentVolumeClaim) {
 	if len(claim.Annotations[jobs.AnnUsername])+len(claim.Annotations[jobs.AnnGroups]) > maxUser {
 		return

@@ -167,7 +167,8 @@ func TestRequestOfACutClaimIsThatOfTheWhole(t *testing.T) {
 	}
 }
 
-// The same claim is asked for again and again, from the caches and live. Another hash would be a new request.
+// The same claim is asked for again and again, from the caches and live. Another hash would be a
+// new request.
 func TestHashOfACutClaimIsThatOfTheWhole(t *testing.T) {
 	var whole, cut int
 	for range 2000 {
@@ -205,7 +206,8 @@ func TestCreatorOfAClaimIsKeptWholeOrNotAtAll(t *testing.T) {
 	}
 }
 
-// A long text of a user's under a key that names something must name nothing, rather than something else.
+// A long text of a user's under a key that names something must name nothing, rather than something
+// else.
 func TestLongNamesOfAClaimNameNothing(t *testing.T) {
 	long := strings.Repeat("n", 513)
 	kept := Claim(fixture.Claim(fixture.Annotated("volume.kubernetes.io/selected-node", long)))

@@ -8,7 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Node keeps a node's labels, whether pods may go there, whether its kubelet ends them, and which volumes are attached.
+// Node keeps a node's labels, whether pods may go there, whether its kubelet ends them, and which
+// volumes are attached.
 func Node(node *corev1.Node) *corev1.Node {
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion, Labels: node.Labels},
@@ -37,7 +38,8 @@ func readyCondition(node *corev1.Node) []corev1.NodeCondition {
 	return nil
 }
 
-// AttachedTo returns the names of the volumes that a node's kubelet uses, or that are attached to it.
+// AttachedTo returns the names of the volumes that a node's kubelet uses, or that are attached to
+// it.
 func AttachedTo(node *corev1.Node) []corev1.UniqueVolumeName {
 	all := slices.Clone(node.Status.VolumesInUse)
 	for _, v := range node.Status.VolumesAttached {

@@ -20,8 +20,8 @@ import (
 // allOfThem stands for a use of a claim's annotations that names none of them.
 const allOfThem = "all of them"
 
-// readAll are the files that may read all annotations of a claim: of the users' own, as far as they are kept, of those that Report writes,
-// and of what the API server has answered.
+// readAll are the files that may read all annotations of a claim: of the users' own, as far as they
+// are kept, of those that Report writes, and of what the API server has answered.
 var readAll = []string{"jobs/text.go", "runs/report.go", "act/claim.go"}
 
 // An annotation that is not kept is empty on each claim that is observed, from the caches and live.
@@ -63,7 +63,8 @@ func parsed(t *testing.T, path string) *ast.File {
 	return file
 }
 
-// readOfClaims returns the names of the constants by which a declaration reads annotations of claims.
+// readOfClaims returns the names of the constants by which a declaration reads annotations of
+// claims.
 func readOfClaims(decl ast.Decl) []string {
 	claims, keys := []string{"claim", "Claim"}, []string(nil)
 	ast.Inspect(decl, func(n ast.Node) bool {
@@ -92,7 +93,8 @@ func isClaim(expr ast.Expr) bool {
 	return is && nameOf(star.X) == "PersistentVolumeClaim"
 }
 
-// isAnnotations reports whether an expression is the annotations of a variable or field with one of these names.
+// isAnnotations reports whether an expression is the annotations of a variable or field with one of
+// these names.
 func isAnnotations(expr ast.Expr, of []string) bool {
 	if call, is := expr.(*ast.CallExpr); is {
 		expr = call.Fun

@@ -14,8 +14,9 @@ import (
 
 // A Job and its pod hold the properties of their config, and a claim's request, several times.
 
-// cutJob keeps of a Job's pod template only what an undo repeats. Of a Job that is the record of no claim any more that is not kept either, since an undo is decided on live
-// objects. It stays where the dispatcher was to create the PV: whether it can is observed as long as the Job exists.
+// cutJob keeps of a Job's pod template only what an undo repeats. Of a Job that is the record of no
+// claim any more that is not kept either, since an undo is decided on live objects. It stays where
+// the dispatcher was to create the PV: whether it can is observed as long as the Job exists.
 func cutJob(job *batchv1.Job) *batchv1.Job {
 	out := &batchv1.Job{ObjectMeta: cutMeta(&job.ObjectMeta), Status: job.Status}
 	out.Labels, out.Annotations, out.OwnerReferences = job.Labels, job.Annotations, job.OwnerReferences
@@ -69,8 +70,9 @@ func Pod(pod *corev1.Pod) *corev1.Pod {
 	return out
 }
 
-// longestText is the longest text of a pod's status that is kept, in bytes: no kubelet writes a longer message of a container. The API server limits none, so a
-// node that an attacker controls may write one as large as an object may be.
+// longestText is the longest text of a pod's status that is kept, in bytes: no kubelet writes a
+// longer message of a container. The API server limits none, so a node that an attacker controls
+// may write one as large as an object may be.
 const longestText = contract.MaxMessage
 
 func cutText(text string) string {

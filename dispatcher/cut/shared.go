@@ -8,12 +8,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Most objects have the same few sizes, classes, finalizers and namespaces. Each object that is decoded has copies of its own; two thirds of what a claim
-// with its PV needed were such copies. Objects of the caches are never written to, so they can share.
+// Most objects have the same few sizes, classes, finalizers and namespaces. Each object that is
+// decoded has copies of its own; two thirds of what a claim with its PV needed were such copies.
+// Objects of the caches are never written to, so they can share.
 
-// maxShared is how many different values are shared. Users can make up any number of them. Then all are forgotten, and those in
-// use are soon shared again. The package unique forgets at each garbage collection those of which no handle is kept, so it
-// would share only among objects that are decoded at one time.
+// maxShared is how many different values are shared. Users can make up any number of them. Then all
+// are forgotten, and those in use are soon shared again. The package unique forgets at each garbage
+// collection those of which no handle is kept, so it would share only among objects that are
+// decoded at one time.
 const maxShared = 40_000
 
 // longestShared is the longest value that is shared, in bytes.
@@ -67,7 +69,8 @@ func shareSize(list corev1.ResourceList) corev1.ResourceList {
 	return share(list.Storage().String(), list)
 }
 
-// PV keeps all of a PV but its managed fields: an image that deletes or expands the volume is given the whole.
+// PV keeps all of a PV but its managed fields: an image that deletes or expands the volume is given
+// the whole.
 func PV(pv *corev1.PersistentVolume) *corev1.PersistentVolume {
 	out := *pv
 	out.ManagedFields, out.Finalizers = nil, shareAll(pv.Finalizers)

@@ -7,7 +7,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 )
 
-// Action is the one thing to do next. Each action makes at most one write. The methods below are the table of what is to be known of each beside that write.
+// Action is the one thing to do next. Each action makes at most one write. The methods below are
+// the table of what is to be known of each beside that write.
 //
 //sumtype:decl
 type Action interface{ traits() traits }
@@ -18,7 +19,8 @@ type traits struct {
 	run string
 	// safe is set if it does no harm when the facts that it was decided on are a little old.
 	safe bool
-	// holdsGate is set if a gated run waits for it. Any other action says that the run is not wanted now.
+	// holdsGate is set if a gated run waits for it. Any other action says that the run is not
+	// wanted now.
 	holdsGate bool
 }
 
@@ -34,11 +36,12 @@ type ReportProblem struct {
 	Until   time.Time
 }
 
-// StoreRevision stores the config's revision. It comes before the first Job that names the revision.
+// StoreRevision stores the config's revision. It comes before the first Job that names the
+// revision.
 type StoreRevision struct{}
 
-// AwaitSlot waits for a slot of the class, if need be behind a Job that cannot start. Nothing else is in the way of a
-// launch of this verb.
+// AwaitSlot waits for a slot of the class, if need be behind a Job that cannot start. Nothing else
+// is in the way of a launch of this verb.
 type AwaitSlot struct {
 	Verb contract.Verb
 	// Due is when the retry was due, zero for a first attempt.
@@ -57,66 +60,73 @@ type Launch struct {
 	After int
 	// Undo marks a delete of what the newest provision may have made, with that run's own request.
 	Undo bool
-	// NeverBound marks a delete of a PV's volume that no claim was ever bound to. Its request says that it is an undo, and has the real PV: an image
-	// that adopts volumes keeps the data.
+	// NeverBound marks a delete of a PV's volume that no claim was ever bound to. Its request says
+	// that it is an undo, and has the real PV: an image that adopts volumes keeps the data.
 	NeverBound bool
 	// NothingBefore is set if nothing for the claim can be in the storage yet.
 	NothingBefore bool
-	// MayBatch is set if the Job may serve other requests, too. A request that has failed before is tried alone, and
-	// undone alone, so that one bad request does not fail the other requests of its batch again and again.
+	// MayBatch is set if the Job may serve other requests, too. A request that has failed before is
+	// tried alone, and undone alone, so that one bad request does not fail the other requests of
+	// its batch again and again.
 	MayBatch bool
-	// AnyNode is set if the node that the run should go to no longer exists, so that the run goes to any node.
+	// AnyNode is set if the node that the run should go to no longer exists, so that the run goes
+	// to any node.
 	AnyNode bool
-	// NeedsLive marks an undo of a run whose record is released: the caches keep only a part of its request.
+	// NeedsLive marks an undo of a run whose record is released: the caches keep only a part of its
+	// request.
 	NeedsLive bool
-	// LeftBehind says what an earlier run may have left in the storage that is given up, and why. It is usually
-	// empty.
+	// LeftBehind says what an earlier run may have left in the storage that is given up, and why.
+	// It is usually empty.
 	LeftBehind string
 }
 
-// AnnounceReschedule writes on a run's Job that its claim, as it is now, returns to the scheduler. Returns counts this
-// return.
+// AnnounceReschedule writes on a run's Job that its claim, as it is now, returns to the scheduler.
+// Returns counts this return.
 type AnnounceReschedule struct {
 	Run     Run
 	Returns jobs.Returns
 }
 
-// Reschedule removes the selected node from the claim, unless the claim has changed since, so that the scheduler
-// selects again.
+// Reschedule removes the selected node from the claim, unless the claim has changed since, so that
+// the scheduler selects again.
 type Reschedule struct{ Why string }
 
-// Confirm lets a Job's pod be scheduled, by removing the dispatcher's gate. Where the run deletes the volume of a PV, that PV is deleted
-// before: it must be as it was judged, and its finalizer keeps it.
+// Confirm lets a Job's pod be scheduled, by removing the dispatcher's gate. Where the run deletes
+// the volume of a PV, that PV is deleted before: it must be as it was judged, and its finalizer
+// keeps it.
 type Confirm struct {
 	Run Run
 	// NeedsLive is set if the caches do not prove enough.
 	NeedsLive bool
 }
 
-// Cancel deletes a Job that makes no progress, once none is expected or no claim needs the run any more, or when another
-// finds out when it would start.
+// Cancel deletes a Job that makes no progress, once none is expected or no claim needs the run any
+// more, or when another finds out when it would start.
 type Cancel struct {
 	Run Run
 	// Waive is set if other claims need the run: that this one does not is only written on its Job.
 	Waive bool
 }
 
-// RemovePodFinalizer removes our finalizer from a pod whose outcome is recorded. Without a Run it is a pod whose Job no longer exists.
+// RemovePodFinalizer removes our finalizer from a pod whose outcome is recorded. Without a Run it
+// is a pod whose Job no longer exists.
 type RemovePodFinalizer struct{ Run Run }
 
-// KeepVolume keeps a volume that another PV may stand for. It notes that PV on a provision's Job or, without a Run, sets the policy of the UID's PV to Retain.
+// KeepVolume keeps a volume that another PV may stand for. It notes that PV on a provision's Job
+// or, without a Run, sets the policy of the UID's PV to Retain.
 type KeepVolume struct{ Run Run }
 
-// CreatePV creates the PV that the container of a config with write-pv: dispatcher has described, as it is on record.
+// CreatePV creates the PV that the container of a config with write-pv: dispatcher has described,
+// as it is on record.
 type CreatePV struct{ Run Run }
 
-// RecordOutcome writes the outcome of a run that has ended on its Job. Success says whether the run counts as a
-// success.
+// RecordOutcome writes the outcome of a run that has ended on its Job. Success says whether the run
+// counts as a success.
 type RecordOutcome struct {
 	Run     Run
 	Success bool
-	// Describes is set if the PV is still to be created, from what the container has said of it. That is recorded as well. Whether the run is a
-	// success is known then.
+	// Describes is set if the PV is still to be created, from what the container has said of it.
+	// That is recorded as well. Whether the run is a success is known then.
 	Describes bool
 	// Release is set if the record is no longer needed once it has this outcome.
 	Release bool
@@ -140,21 +150,25 @@ type ReleaseRecord struct {
 // SetFinalizer adds our finalizer to the PV, or removes it.
 type SetFinalizer struct {
 	Remove bool
-	// Misnamed is set if it is removed from a PV of the UID under another name. The dispatcher deletes no volume by such a PV.
+	// Misnamed is set if it is removed from a PV of the UID under another name. The dispatcher
+	// deletes no volume by such a PV.
 	Misnamed bool
 	// LeftBehind says that the volume stays in the storage, and why. It is usually empty.
 	LeftBehind string
-	// NeedsLive is set if the policy is Retain, and the caches do not prove that every provision is on record. An administrator may delete the PV to keep the
-	// volume, and the record of a provision that they do not show yet would undo it.
+	// NeedsLive is set if the policy is Retain, and the caches do not prove that every provision is
+	// on record. An administrator may delete the PV to keep the volume, and the record of a
+	// provision that they do not show yet would undo it.
 	NeedsLive bool
 }
 
 // DeletePV deletes the PV whose volume has been deleted.
 type DeletePV struct{}
 
-// SetResizeStage writes how far a resize is. The PV says ResizeStored, by the size that Run has made its volume. The claim's status says the others:
-// ResizeInProgress before the first run for it starts, ResizeInfeasible when Run reported that the volume cannot have that size, ResizeLeftToNode when the
-// volume has the size and its file system does not, ResizeNone when the claim has the size.
+// SetResizeStage writes how far a resize is. The PV says ResizeStored, by the size that Run has
+// made its volume. The claim's status says the others: ResizeInProgress before the first run for it
+// starts, ResizeInfeasible when Run reported that the volume cannot have that size,
+// ResizeLeftToNode when the volume has the size and its file system does not, ResizeNone when the
+// claim has the size.
 type SetResizeStage struct {
 	To  ResizeStage
 	Run Run
@@ -194,8 +208,8 @@ func (a SetFinalizer) traits() traits {
 func (DeletePV) traits() traits         { return traits{} }
 func (a SetResizeStage) traits() traits { return traits{run: a.Run.Name, holdsGate: true} }
 
-// IsSafeOnStaleFacts reports whether an action does no harm if the facts that it was decided on are a little old.
-// Every other action is decided again on live facts before it is carried out.
+// IsSafeOnStaleFacts reports whether an action does no harm if the facts that it was decided on are
+// a little old. Every other action is decided again on live facts before it is carried out.
 func IsSafeOnStaleFacts(a Action) bool { return a.traits().safe }
 
 // RunOf returns the name of the run that an action is about, or nothing.

@@ -7,7 +7,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
-// A Job that is launched on old facts is found out before its pod starts, and a write that names the version that was judged is refused.
+// A Job that is launched on old facts is found out before its pod starts, and a write that names
+// the version that was judged is refused.
 func TestOnlyWhatIsFoundOutLaterIsSafeOnStaleFacts(t *testing.T) {
 	for name, tt := range map[string]struct {
 		action Action
@@ -50,7 +51,8 @@ func TestOnlyWhatIsFoundOutLaterIsSafeOnStaleFacts(t *testing.T) {
 	}
 }
 
-// An undo repeats the request of the newest run that may have made something. The caches keep the whole request only of a record that is held.
+// An undo repeats the request of the newest run that may have made something. The caches keep the
+// whole request only of a record that is held.
 func TestUndoOfARunWhoseRecordIsReleasedNeedsLiveFacts(t *testing.T) {
 	for _, held := range []bool{true, false} {
 		first, second := recorded(run(contract.Provision, 1), contract.TryAgain, time.Hour), recorded(run(contract.Provision, 2), contract.TryAgain, time.Hour)

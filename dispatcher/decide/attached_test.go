@@ -8,7 +8,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 )
 
-// attachedReclaim returns a view of a volume that is to be deleted and that a node has attached, since some time ago.
+// attachedReclaim returns a view of a volume that is to be deleted and that a node has attached,
+// since some time ago.
 func attachedReclaim(ago time.Duration) View {
 	return View{Now: now, Claim: ClaimGone, Delete: deleteTargets()[1], Volume: Volume{
 		State: Fits, Use: Released, UID: pvUID, PolicyDelete: true, HasFinalizer: true,
@@ -26,7 +27,8 @@ func TestAttachedVolumeIsReportedAfterAMinute(t *testing.T) {
 	}
 }
 
-// What is gated when the volume is attached waits, and goes on when it is detached; without its reason it is cancelled all the same.
+// What is gated when the volume is attached waits, and goes on when it is detached; without its
+// reason it is cancelled all the same.
 func TestGatedDeleteOfAnAttachedVolumeWaits(t *testing.T) {
 	d := gated(run(contract.Delete, 1))
 	d.Volume, d.Hash, d.Node, d.NothingBefore, d.GatedSince = pvUID, "", "", false, now.Add(-time.Hour)

@@ -37,7 +37,8 @@ func TestARetainedPVOfAClaimThatIsBoundToAnotherIsReported(t *testing.T) {
 	}
 }
 
-// The PV controller may be about to write on the claim, and its write is refused if another comes between.
+// The PV controller may be about to write on the claim, and its write is refused if another comes
+// between.
 func TestNothingIsWrittenOnAClaimThatIsNotAskedFor(t *testing.T) {
 	failed := servedAtOnce()
 	failed.Runs = []Run{recorded(run(contract.Provision, 1), contract.TryAgain, 0)}

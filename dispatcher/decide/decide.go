@@ -11,7 +11,8 @@ import (
 // Decide returns the one thing to do next.
 func Decide(v View) Action { return firstOf(v, beforeGate, confirmRun, decideNext) }
 
-// beforeGate decides what comes before a gated run is confirmed: about the runs that are not gated, and what is on record.
+// beforeGate decides what comes before a gated run is confirmed: about the runs that are not gated,
+// and what is on record.
 func beforeGate(v View) Action {
 	return firstOf(v, keepVolume, freeMisnamed, removePodFinalizer, awaitRuns, recordOutcome, forgetRecord, createDescribed)
 }
@@ -50,9 +51,11 @@ func decideVolume(v View) Action {
 	}
 }
 
-// keepVolume keeps the volume of a UID that another PV may stand for, also when that no longer exists: an administrator who keeps a volume under another PV may
-// delete that PV, too, and the volume stays, as Kubernetes says of the policy Retain. The UID's own PV gets that policy. Where that proves nothing or does not
-// exist, what the newest provision may have made is noted on its record. A volume that a done run has deleted needs neither.
+// keepVolume keeps the volume of a UID that another PV may stand for, also when that no longer
+// exists: an administrator who keeps a volume under another PV may delete that PV, too, and the
+// volume stays, as Kubernetes says of the policy Retain. The UID's own PV gets that policy. Where
+// that proves nothing or does not exist, what the newest provision may have made is noted on its
+// record. A volume that a done run has deleted needs neither.
 func keepVolume(v View) Action {
 	switch p := v.NewestHeld(contract.Provision); {
 	case isDone(v.reclaimRun()):
@@ -74,7 +77,8 @@ func freeMisnamed(v View) Action {
 	return v.unlessRefused(SetFinalizer{Remove: true, Misnamed: true})
 }
 
-// removePodFinalizer releases a kept pod once its outcome is recorded for every claim that it served, or once its Job no longer exists.
+// removePodFinalizer releases a kept pod once its outcome is recorded for every claim that it
+// served, or once its Job no longer exists.
 func removePodFinalizer(v View) Action {
 	if v.OrphanPod && !v.IsRefused(RemovePodFinalizer{}) {
 		return RemovePodFinalizer{}
@@ -87,8 +91,8 @@ func removePodFinalizer(v View) Action {
 	return nil
 }
 
-// recordOutcome records what happened to a run that has ended (ended). It comes before everything that depends on the
-// outcome, since the run's pod may be deleted at any time.
+// recordOutcome records what happened to a run that has ended (ended). It comes before everything
+// that depends on the outcome, since the run's pod may be deleted at any time.
 func recordOutcome(v View) Action {
 	for _, r := range v.Runs {
 		if r.Recorded == nil && !r.Unfinished && !v.IsRefused(RecordOutcome{Run: r}) {
@@ -103,8 +107,9 @@ func recordOutcome(v View) Action {
 	return nil
 }
 
-// hasSucceeded reports whether a run that has ended succeeded. A provision succeeded if its PV exists and fits,
-// whatever the exit code. Any other run succeeded by its exit code, if the volume is as large as it was to be.
+// hasSucceeded reports whether a run that has ended succeeded. A provision succeeded if its PV
+// exists and fits, whatever the exit code. Any other run succeeded by its exit code, if the volume
+// is as large as it was to be.
 func hasSucceeded(v View, r Run) bool {
 	if r.Verb == contract.Provision {
 		return v.Volume.State == Fits
@@ -112,15 +117,16 @@ func hasSucceeded(v View, r Run) bool {
 	return r.Outcome.Verdict == contract.Done && !r.Short(r.Outcome)
 }
 
-// describesPV reports whether the dispatcher is to create the PV that a run has described: the config leaves it to
-// the dispatcher, and the claim still needs the volume.
+// describesPV reports whether the dispatcher is to create the PV that a run has described: the
+// config leaves it to the dispatcher, and the claim still needs the volume.
 func describesPV(v View, r Run) bool {
 	return r.DescribesPV && r.Verb == contract.Provision && r.Outcome.Verdict == contract.Done && r.Refused == "" &&
 		!v.Volume.Exists() && v.Claim == ClaimPending
 }
 
-// isReleasedWith reports whether a run's record is no longer needed once it has its outcome. A proven PV is the record of a provision, and the
-// PV that is to be deleted or has grown that of a delete and of an expand. A Job that is being deleted vanishes with its record, so its pod is
+// isReleasedWith reports whether a run's record is no longer needed once it has its outcome. A
+// proven PV is the record of a provision, and the PV that is to be deleted or has grown that of a
+// delete and of an expand. A Job that is being deleted vanishes with its record, so its pod is
 // released before.
 func (v View) isReleasedWith(r Run, success bool) bool {
 	switch {
@@ -133,8 +139,8 @@ func (v View) isReleasedWith(r Run, success bool) bool {
 	}
 }
 
-// whyKept returns why the volume stays in the storage that a run was to delete, or nothing. If its PV does not exist any
-// more, nothing will delete it.
+// whyKept returns why the volume stays in the storage that a run was to delete, or nothing. If its
+// PV does not exist any more, nothing will delete it.
 func (v View) whyKept(r *Run) string {
 	if r.Verb != contract.Delete || r.IsUndo() || isDone(r) || v.Volume.Exists() && v.Volume.UID == r.Volume {
 		return ""
@@ -142,8 +148,8 @@ func (v View) whyKept(r *Run) string {
 	return "its PersistentVolume was removed before its volume was deleted"
 }
 
-// forgetRecord releases the records that an administrator has given up, by an annotation on the Job of the newest of them: what an older run
-// may have made is the same volume.
+// forgetRecord releases the records that an administrator has given up, by an annotation on the Job
+// of the newest of them: what an older run may have made is the same volume.
 func forgetRecord(v View) Action {
 	if r := v.newest(func(r *Run) bool { return v.isRecord(r) && !r.Unfinished && (r.Forget || v.isForgotten(r)) }); r != nil {
 		return ReleaseRecord{Run: *r, LeftBehind: reason.Forgotten}
@@ -151,16 +157,19 @@ func forgetRecord(v View) Action {
 	return nil
 }
 
-// isForgotten reports whether an administrator has given up what a provision may have made, in the record of that run or of a later one.
+// isForgotten reports whether an administrator has given up what a provision may have made, in the
+// record of that run or of a later one.
 func (v View) isForgotten(p *Run) bool {
 	return p.Verb == contract.Provision && slices.ContainsFunc(v.Runs, func(r Run) bool { return r.Forget && r.Verb == p.Verb && r.Number >= p.Number })
 }
 
-// With write-pv: dispatcher the container only says where the volume is, and the dispatcher creates the PV.
+// With write-pv: dispatcher the container only says where the volume is, and the dispatcher creates
+// the PV.
 
-// createDescribed creates the PV that is on record as described, whatever has become of the claim and its config: another leader may be about
-// to create it, and the claim would be bound to a volume that was undone meanwhile. A volume that is not needed any more is reclaimed by its
-// PV. Once the PV exists it is the record: it would be created once more after it was deleted.
+// createDescribed creates the PV that is on record as described, whatever has become of the claim
+// and its config: another leader may be about to create it, and the claim would be bound to a
+// volume that was undone meanwhile. A volume that is not needed any more is reclaimed by its PV.
+// Once the PV exists it is the record: it would be created once more after it was deleted.
 func createDescribed(v View) Action {
 	for i := range v.Runs {
 		r := &v.Runs[i]
@@ -175,15 +184,17 @@ func createDescribed(v View) Action {
 	return nil
 }
 
-// hasDescribed reports whether the PV is to be created that a run has described: its volume is neither undone nor that of a later run.
+// hasDescribed reports whether the PV is to be created that a run has described: its volume is
+// neither undone nor that of a later run.
 func (v View) hasDescribed(r *Run) bool {
 	last := v.newestConfirmed(contract.Provision)
 	return r.Described != "" && v.isRecord(r) && r.Refused == "" && v.undoRun(r) == nil && (last == nil || last.Number <= r.Number)
 }
 
-// publishResult keeps the result of the newest provision on the claim as long as there is its Job. A success is written once the claim is
-// bound, in a burst somewhat later, and a failure once the PV controller has asked for a volume: a write before that meets the PV controller's own,
-// which then reports a failure to the claim's user.
+// publishResult keeps the result of the newest provision on the claim as long as there is its Job.
+// A success is written once the claim is bound, in a burst somewhat later, and a failure once the
+// PV controller has asked for a volume: a write before that meets the PV controller's own, which
+// then reports a failure to the claim's user.
 func publishResult(v View) Action {
 	p, success := v.Newest(contract.Provision), v.Volume.State == Fits
 	switch {
@@ -194,9 +205,10 @@ func publishResult(v View) Action {
 	return nil
 }
 
-// releaseSuperseded releases the record of an older Job when its successor has been confirmed: one that never ran is no
-// record. It also releases the record of an undo, of the delete of a PV that no longer exists, when a later provision has
-// been confirmed, and that of a run that never ran when there is another.
+// releaseSuperseded releases the record of an older Job when its successor has been confirmed: one
+// that never ran is no record. It also releases the record of an undo, of the delete of a PV that
+// no longer exists, when a later provision has been confirmed, and that of a run that never ran
+// when there is another.
 func releaseSuperseded(v View) Action {
 	if r := v.newest(func(r *Run) bool { return v.isRecord(r) && !r.Unfinished && v.isSuperseded(*r) }); r != nil {
 		return ReleaseRecord{Run: *r}
@@ -215,7 +227,8 @@ func (v View) isSuperseded(r Run) bool {
 	return r.Verb == contract.Delete && (r.Volume == "" || r.Volume != v.Volume.UID) && p != nil && p.Number > r.After
 }
 
-// NewestHeld returns the newest run of a verb whose record is held, or nil. A run after it that never ran may be on record without one.
+// NewestHeld returns the newest run of a verb whose record is held, or nil. A run after it that
+// never ran may be on record without one.
 func (v View) NewestHeld(verb contract.Verb) *Run {
 	return v.newest(func(r *Run) bool { return r.Verb == verb && v.isRecord(r) })
 }
@@ -236,7 +249,8 @@ func (v View) newest(wanted func(*Run) bool) *Run {
 	return last
 }
 
-// newestConfirmed returns the run of a verb with the highest number whose container may have started, or nil.
+// newestConfirmed returns the run of a verb with the highest number whose container may have
+// started, or nil.
 func (v View) newestConfirmed(verb contract.Verb) *Run {
 	return v.newest(func(r *Run) bool {
 		never := r.Unfinished && r.Unstarted || !r.Unfinished && r.Outcome.Verdict == contract.NotStarted
@@ -249,14 +263,15 @@ func (v View) isRecord(r *Run) bool {
 	return r.Held && (len(v.Refused) == 0 || !v.isReplaced(r) || !v.IsRefused(ReleaseRecord{Run: *r}))
 }
 
-// isReplaced reports whether something else stands for what a run has made: the Job of a later run, or the PV. An undo
-// that has succeeded does not: if its own record were released first, it would be launched again.
+// isReplaced reports whether something else stands for what a run has made: the Job of a later run,
+// or the PV. An undo that has succeeded does not: if its own record were released first, it would
+// be launched again.
 func (v View) isReplaced(r *Run) bool {
 	return v.Newest(r.Verb).Number > r.Number || r.Verb == contract.Provision && v.Volume.Proven()
 }
 
-// undoRun returns the newest run that undoes provision p, or nil. The delete of a PV that p wrote is one, too, once
-// that PV no longer exists, and one that came after a later provision.
+// undoRun returns the newest run that undoes provision p, or nil. The delete of a PV that p wrote
+// is one, too, once that PV no longer exists, and one that came after a later provision.
 func (v View) undoRun(p *Run) *Run {
 	d := v.Newest(contract.Delete)
 	if d == nil || d.Volume != "" && v.Volume.Exists() || d.After < p.Number {
@@ -265,8 +280,8 @@ func (v View) undoRun(p *Run) *Run {
 	return d
 }
 
-// reclaimRun returns the newest run that deletes this very PV's volume, or nil. A PV of the same name that appeared
-// after an undo needs a delete of its own.
+// reclaimRun returns the newest run that deletes this very PV's volume, or nil. A PV of the same
+// name that appeared after an undo needs a delete of its own.
 func (v View) reclaimRun() *Run {
 	d := v.Newest(contract.Delete)
 	if d == nil || d.Volume == "" || d.Volume != v.Volume.UID {
@@ -278,8 +293,10 @@ func (v View) reclaimRun() *Run {
 // isDone reports whether a run exists and its verdict is Done.
 func isDone(r *Run) bool { return r != nil && r.Outcome.Verdict == contract.Done }
 
-// A write that was refused a moment ago is passed over where nothing that is safe depends on it, so that the claim is served all the same: a policy on old
-// Jobs once kept a claim from its next attempt for ever. Any other write is decided on again, and tried again when the refusal is a minute old.
+// A write that was refused a moment ago is passed over where nothing that is safe depends on it, so
+// that the claim is served all the same: a policy on old Jobs once kept a claim from its next
+// attempt for ever. Any other write is decided on again, and tried again when the refusal is a
+// minute old.
 
 // WriteOf names the write of an action, by the kind of the action and its run.
 func WriteOf(a Action) string {
@@ -289,8 +306,9 @@ func WriteOf(a Action) string {
 	return fmt.Sprintf("%T %s", a, RunOf(a))
 }
 
-// IsRefused reports whether the write of an action was refused a moment ago. A record is not released whose outcome
-// could not be written: its Job would expire, and nothing would ever remove the finalizer of its pod.
+// IsRefused reports whether the write of an action was refused a moment ago. A record is not
+// released whose outcome could not be written: its Job would expire, and nothing would ever remove
+// the finalizer of its pod.
 func (v View) IsRefused(a Action) bool {
 	if release, releases := a.(ReleaseRecord); releases && v.IsRefused(RecordOutcome{Run: release.Run}) {
 		return true

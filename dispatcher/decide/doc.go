@@ -1,9 +1,10 @@
-// Package decide holds the dispatcher's decisions: from the View of one claim's UID, Decide returns the one Action to
-// carry out next. It is pure. It has no client, no cache, no clock and no log, so a test can walk every combination of
-// facts. Start reading at Decide. Each rule is a function that returns an Action, or nil where it does not apply.
-// The files follow the road: decide.go (what is on record), gate.go (the runs that have not ended), then reclaim.go,
-// undo.go, provision.go and expand.go by what is to become of the volume, and retry.go, which says when the run for it
-// may start. What several of them ask of a View stands where it is asked first.
+// Package decide holds the dispatcher's decisions: from the View of one claim's UID, Decide returns
+// the one Action to carry out next. It is pure. It has no client, no cache, no clock and no log, so
+// a test can walk every combination of facts. Start reading at Decide. Each rule is a function that
+// returns an Action, or nil where it does not apply. The files follow the road: decide.go (what is
+// on record), gate.go (the runs that have not ended), then reclaim.go, undo.go, provision.go and
+// expand.go by what is to become of the volume, and retry.go, which says when the run for it may
+// start. What several of them ask of a View stands where it is asked first.
 //
 // The states of a UID. Comments in the code cite them by name.
 //
@@ -18,44 +19,50 @@
 //	                                             undoing ────────────────────────┘ done: release the record, or
 //	                                                                               untouched again under the new target
 //
-// Gates. Every run is gated first, also one that reclaims, undoes or expands: its pod has a scheduling gate, and no
-// container of it starts before the gate is removed (confirmed). A run is launched on facts that may be old, or by two
-// leaders at once. It is confirmed when no other pod of its claims may run, every other run is on record, and it would be
-// launched again as it is. It is cancelled when it would not. Of two gated runs the later one is cancelled. The
-// confirmation of a delete deletes the PV, and our finalizer keeps the object until the volume has been deleted.
+// Gates. Every run is gated first, also one that reclaims, undoes or expands: its pod has a
+// scheduling gate, and no container of it starts before the gate is removed (confirmed). A run is
+// launched on facts that may be old, or by two leaders at once. It is confirmed when no other pod
+// of its claims may run, every other run is on record, and it would be launched again as it is. It
+// is cancelled when it would not. Of two gated runs the later one is cancelled. The confirmation of
+// a delete deletes the PV, and our finalizer keeps the object until the volume has been deleted.
 //
-// A PV that carries the UID and that the claim can never be bound to does not prove a provision. If the PV was never
-// bound, it is deleted with its volume, and the state is failed again:
+// A PV that carries the UID and that the claim can never be bound to does not prove a provision. If
+// the PV was never bound, it is deleted with its volume, and the state is failed again:
 //
 //	                                launch                confirm: delete the PV        ends
 //	ended ──► failed ──► mismatched ──────► gated ──────────────────────► unbound ──────► deleted ────────────────────────► failed
 //	                         │                                        (reclaiming)                remove the PV's finalizer
 //	                         └ in use, or its policy is Retain: an event says so, and an administrator decides
 //
-// That no claim was ever bound to it needs proof: its own claim still exists, is not bound, and is the one that the claimRef names. Once that claim no
-// longer exists, Kubernetes releases the PV, and it is reclaimed. A PV whose claimRef has no UID, or that has none, is reported and left alone.
+// That no claim was ever bound to it needs proof: its own claim still exists, is not bound, and is
+// the one that the claimRef names. Once that claim no longer exists, Kubernetes releases the PV,
+// and it is reclaimed. A PV whose claimRef has no UID, or that has none, is reported and left
+// alone.
 //
-// Stuck runs. An event on the claim reports a running Job that makes no progress. When no claim needs the run any more,
-// its Job is cancelled. The pod is kept for that, and from it the state ended finds out whether the container was ever
-// created. A pod that was deleted by force is not waited for and may still run, so nothing is launched or confirmed from
-// any state until the pod's own deadline has passed, and longer while its node is lost: only a kubelet that runs ends a
-// pod at its deadline. A Job may be the run of several UIDs, each with an outcome of its own. It is cancelled when all of
-// them have waived it. Of runs that cannot start for the same reason, with the same config revision and nodes, only the
-// oldest stays, the probe. The others are cancelled, and their claims wait behind the probe: they are launched when it
-// has started or has ended.
+// Stuck runs. An event on the claim reports a running Job that makes no progress. When no claim
+// needs the run any more, its Job is cancelled. The pod is kept for that, and from it the state
+// ended finds out whether the container was ever created. A pod that was deleted by force is not
+// waited for and may still run, so nothing is launched or confirmed from any state until the pod's
+// own deadline has passed, and longer while its node is lost: only a kubelet that runs ends a pod
+// at its deadline. A Job may be the run of several UIDs, each with an outcome of its own. It is
+// cancelled when all of them have waived it. Of runs that cannot start for the same reason, with
+// the same config revision and nodes, only the oldest stays, the probe. The others are cancelled,
+// and their claims wait behind the probe: they are launched when it has started or has ended.
 //
-// Rescheduling. A claim whose node the scheduler has selected (WaitForFirstConsumer) returns to the scheduler when the
-// node has no room, when no run could start there, or when the node no longer exists:
+// Rescheduling. A claim whose node the scheduler has selected (WaitForFirstConsumer) returns to the
+// scheduler when the node has no room, when no run could start there, or when the node no longer
+// exists:
 //
 //	failed ──► undoing ──► announced (on the Job) ──► unscheduled (without a node) ──► untouched
 //	failed or untouched, the node no longer exists ──► undoing if needed ──┘
 //
-// On another node the next run starts at once, on the same one when it is due. A claim that comes back to a full node
-// before that is announced again without a run, at growing pauses, while another node may have room.
+// On another node the next run starts at once, on the same one when it is due. A claim that comes
+// back to a full node before that is announced again without a run, at growing pauses, while
+// another node may have room.
 //
-// Missing nodes. Where the node of the volume no longer exists, reclaiming and undoing follow the config: they wait for
-// the node, run on any other, or give the volume up. Giving it up releases the record, or removes the PV's finalizer
-// (deleted), and an event says so.
+// Missing nodes. Where the node of the volume no longer exists, reclaiming and undoing follow the
+// config: they wait for the node, run on any other, or give the volume up. Giving it up releases
+// the record, or removes the PV's finalizer (deleted), and an event says so.
 //
 // Resizing. A claim of a proven volume in use may ask for more:
 //

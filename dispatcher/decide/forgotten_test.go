@@ -15,7 +15,8 @@ func failedRun(number int) Run {
 	return r
 }
 
-// The run that an administrator gives up never ran, and an older one made the volume. Nothing of both is undone.
+// The run that an administrator gives up never ran, and an older one made the volume. Nothing of
+// both is undone.
 func TestWhatWasGivenUpIsNotUndoneByAnOlderRecord(t *testing.T) {
 	newest := recorded(run(contract.Provision, 2), contract.NotStarted, time.Minute)
 	newest.Held, newest.Published, newest.Forget = true, true, true
@@ -32,7 +33,8 @@ func TestWhatWasGivenUpIsNotUndoneByAnOlderRecord(t *testing.T) {
 	}
 }
 
-// A claim that still waits, and whose config has changed: the earlier run is not undone before the next.
+// A claim that still waits, and whose config has changed: the earlier run is not undone before the
+// next.
 func TestWhatIsKeptIsNotUndoneBeforeAnotherConfigIsTried(t *testing.T) {
 	forgotten := failedRun(1)
 	forgotten.Forget, forgotten.Held = true, false

@@ -8,8 +8,9 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 )
 
-// Every pod is created with a scheduling gate, and a run starts when the dispatcher removes it (confirmed). A Job may be created on facts that
-// are old, or by two leaders at once. It is confirmed when the pods cache, which shows its pod and so every older one, shows no other pod of
+// Every pod is created with a scheduling gate, and a run starts when the dispatcher removes it
+// (confirmed). A Job may be created on facts that are old, or by two leaders at once. It is
+// confirmed when the pods cache, which shows its pod and so every older one, shows no other pod of
 // its claims that may run.
 
 // Readiness is what one claim that a gated Job serves says about its confirmation.
@@ -25,7 +26,8 @@ const (
 // confirmAfter is for how long a gate is nothing to report.
 const confirmAfter = 30 * time.Second
 
-// confirmRun confirms the UID's gated run, or cancels it. Of two gated runs the later one is cancelled.
+// confirmRun confirms the UID's gated run, or cancels it. Of two gated runs the later one is
+// cancelled.
 func confirmRun(v View) Action {
 	first, later := v.gatedRuns()
 	switch {
@@ -50,7 +52,8 @@ func confirmRun(v View) Action {
 	}
 }
 
-// ReadinessOf returns what a claim says about the confirmation of a Job that serves it with others, and whether the caches prove enough.
+// ReadinessOf returns what a claim says about the confirmation of a Job that serves it with others,
+// and whether the caches prove enough.
 func ReadinessOf(v View, job string) (r Readiness, needsLive bool) {
 	first, later := v.gatedRuns()
 	if first == nil || later != nil || first.Name != job || beforeGate(v) != nil {
@@ -80,8 +83,9 @@ func (v View) gatedRuns() (first, later *Run) {
 	return first, later
 }
 
-// readiness reports whether a gated run may start. It returns another action that comes before. A run that is not wanted any more does not wait
-// for what is in its way, since nothing of it has started.
+// readiness reports whether a gated run may start. It returns another action that comes before. A
+// run that is not wanted any more does not wait for what is in its way, since nothing of it has
+// started.
 func (v View) readiness(r Run) (_ Readiness, instead Action) {
 	if v.unconfirmedRun() != nil {
 		return Blocked, nil
@@ -98,7 +102,8 @@ func (v View) deletesAttached(r Run) bool {
 	return v.Volume.Attached != nil && r.Verb == contract.Delete && !r.IsUndo()
 }
 
-// wouldLaunch reports whether a gated run would be launched again as it is. It returns another action that comes before.
+// wouldLaunch reports whether a gated run would be launched again as it is. It returns another
+// action that comes before.
 func (v View) wouldLaunch(r Run) (_ Readiness, instead Action) {
 	action := firstOf(v.asIfDue(r), createDescribed, decideNext)
 	switch launch, launches := action.(Launch); {
@@ -111,7 +116,8 @@ func (v View) wouldLaunch(r Run) (_ Readiness, instead Action) {
 	}
 }
 
-// asIfDue returns the View without a run, and with nothing in the way of another that only time takes away: no pause, a slot, and no attachment.
+// asIfDue returns the View without a run, and with nothing in the way of another that only time
+// takes away: no pause, a slot, and no attachment.
 func (v View) asIfDue(r Run) View {
 	var others []Run
 	for _, other := range v.Runs {
@@ -126,13 +132,14 @@ func (v View) asIfDue(r Run) View {
 	return v
 }
 
-// isSameRun reports whether a launch that is decided now is the one that a gated run was created by. Numbers of runs and attempts may differ,
-// since older Jobs expire.
+// isSameRun reports whether a launch that is decided now is the one that a gated run was created
+// by. Numbers of runs and attempts may differ, since older Jobs expire.
 func (v View) isSameRun(r Run, l Launch) bool {
 	return r.Verb == l.Verb && r.AnyNode == l.AnyNode && (l.NothingBefore || !r.NothingBefore) && v.isSameRequest(r, l)
 }
 
-// isSameRequest reports whether a launch hands the container what a gated run does. An undo has the request of the newest provision.
+// isSameRequest reports whether a launch hands the container what a gated run does. An undo has the
+// request of the newest provision.
 func (v View) isSameRequest(r Run, l Launch) bool {
 	switch {
 	case r.Verb == contract.Provision:
@@ -146,9 +153,10 @@ func (v View) isSameRequest(r Run, l Launch) bool {
 	}
 }
 
-// needsLive reports whether the caches do not prove enough for a confirmation. An undo deletes what no PV stands for, so nothing but the
-// objects themselves shows that the volume is not in use. After a run that failed, a claim that no longer exists would be provisioned and
-// undone again and again while the cache of claims is behind.
+// needsLive reports whether the caches do not prove enough for a confirmation. An undo deletes what
+// no PV stands for, so nothing but the objects themselves shows that the volume is not in use.
+// After a run that failed, a claim that no longer exists would be provisioned and undone again and
+// again while the cache of claims is behind.
 func (v View) needsLive(r Run) bool {
 	switch r.Verb {
 	case contract.Provision:
@@ -186,8 +194,9 @@ func awaitGate(v View, r Run) Action {
 	return ReportProblem{Problem: p, Until: until}
 }
 
-// unconfirmedRun returns the run whose container may still be running without a report from its node. Of several it is one whose node is lost,
-// or else the one with the latest deadline. It returns nil if there is none.
+// unconfirmedRun returns the run whose container may still be running without a report from its
+// node. Of several it is one whose node is lost, or else the one with the latest deadline. It
+// returns nil if there is none.
 func (v View) unconfirmedRun() *Run {
 	var last *Run
 	for i := range v.Runs {
@@ -198,8 +207,8 @@ func (v View) unconfirmedRun() *Run {
 	return last
 }
 
-// mayStillRun reports whether a container of a run that has ended may still be running: until its pod's own deadline, and longer while its node
-// is lost.
+// mayStillRun reports whether a container of a run that has ended may still be running: until its
+// pod's own deadline, and longer while its node is lost.
 func (v View) mayStillRun(r *Run) bool {
 	until := r.Outcome.MayRunUntil
 	return !until.IsZero() && (r.LostNode != "" || v.Now.Before(until))
@@ -220,13 +229,14 @@ func unconfirmedProblem(r Run) Problem {
 	return Problem{Reason: reason.WaitingForNode, Note: reason.Unconfirmed(r.Name, r.Outcome.MayRunUntil)}
 }
 
-// lostNodeProblem returns why nothing is started while the node of a pod that was deleted by force is not Ready.
+// lostNodeProblem returns why nothing is started while the node of a pod that was deleted by force
+// is not Ready.
 func lostNodeProblem(pod, node string) Problem {
 	return Problem{Reason: reason.WaitingForNode, Note: reason.LostNode(pod, node)}
 }
 
-// awaitRuns waits while a run is unfinished (running). A gated one waits itself, see confirmRun. A run that has not started is cancelled with its pod when the
-// reason for it no longer exists.
+// awaitRuns waits while a run is unfinished (running). A gated one waits itself, see confirmRun. A
+// run that has not started is cancelled with its pod when the reason for it no longer exists.
 func awaitRuns(v View) Action {
 	for _, r := range v.Runs {
 		if r.Void || v.isRescued(r) {
@@ -245,7 +255,8 @@ func awaitRuns(v View) Action {
 	return nil
 }
 
-// handleStuck decides about a run that makes no progress. The last claim that needs its Job cancels it, any other waives it.
+// handleStuck decides about a run that makes no progress. The last claim that needs its Job cancels
+// it, any other waives it.
 func handleStuck(v View, r Run) Action {
 	switch pointless := r.Idle && isPointless(v, r); {
 	case pointless && !r.Shared:
@@ -257,9 +268,11 @@ func handleStuck(v View, r Run) Action {
 	}
 }
 
-// isRescued reports whether the reason of a delete that is not gated yet no longer exists: the volume is to be kept, is in use, or stands for another PV by now.
-// Such a Job is cancelled as long as no container of it has started, with all that it was to delete: what its container is given cannot be
-// changed any more. A pod that waited for its image once deleted a volume that had been set to Retain and bound again meanwhile.
+// isRescued reports whether the reason of a delete that is not gated yet no longer exists: the
+// volume is to be kept, is in use, or stands for another PV by now. Such a Job is cancelled as long
+// as no container of it has started, with all that it was to delete: what its container is given
+// cannot be changed any more. A pod that waited for its image once deleted a volume that had been
+// set to Retain and bound again meanwhile.
 func (v View) isRescued(r Run) bool {
 	switch {
 	case r.Verb != contract.Delete || !r.Unstarted || r.Gated || r.Terminating:
@@ -273,8 +286,8 @@ func (v View) isRescued(r Run) bool {
 	}
 }
 
-// isToBeDeleted reports whether a UID is that of the PV whose volume is to be deleted, since its claim no longer needs it or can never be bound
-// to it.
+// isToBeDeleted reports whether a UID is that of the PV whose volume is to be deleted, since its
+// claim no longer needs it or can never be bound to it.
 func (v View) isToBeDeleted(uid string) bool {
 	vol := v.Volume
 	if vol.State <= Foreign || vol.UID != uid || !vol.PolicyDelete {
@@ -286,15 +299,17 @@ func (v View) isToBeDeleted(uid string) bool {
 // IsUnbound reports whether no claim is or was bound to the PV.
 func (v Volume) IsUnbound() bool { return v.Use == Unbound || v.Use == NeverBound }
 
-// isReplaceable reports whether the PV of a pending claim is deleted with its volume, since that claim can never be bound to it and no other is.
+// isReplaceable reports whether the PV of a pending claim is deleted with its volume, since that
+// claim can never be bound to it and no other is.
 func (v View) isReplaceable() bool {
 	vol := v.Volume
 	return v.Claim == ClaimPending && vol.State == Mismatched && vol.PolicyDelete && (vol.Use == NeverBound || vol.Use == Released)
 }
 
-// isPointless reports whether the claim no longer needs a stuck run, or would launch a different one now. A run whose
-// pod has started is waited for all the same, since it may have made something. An undo with the same image, on the
-// same nodes, would start no better, so it is not pointless.
+// isPointless reports whether the claim no longer needs a stuck run, or would launch a different
+// one now. A run whose pod has started is waited for all the same, since it may have made
+// something. An undo with the same image, on the same nodes, would start no better, so it is not
+// pointless.
 func isPointless(v View, r Run) bool {
 	switch {
 	case v.waitsForMissingNode(r):
@@ -324,8 +339,8 @@ func (v View) waitsForMissingNode(r Run) bool {
 // wouldDiffer reports whether a run would be launched now with another request, config or node.
 func wouldDiffer(r Run, t Target) bool { return t.Problem == nil && hasChanged(&r, t) }
 
-// hasChanged reports whether a run would be launched now with another request than it had. A delete never changes,
-// and an expand goes to the volume's nodes, whichever node the claim names.
+// hasChanged reports whether a run would be launched now with another request than it had. A delete
+// never changes, and an expand goes to the volume's nodes, whichever node the claim names.
 func hasChanged(r *Run, t Target) bool {
 	switch r.Verb {
 	case contract.Provision:
@@ -340,8 +355,8 @@ func hasChanged(r *Run, t Target) bool {
 // hasTargetChanged reports whether the target has another config or another node than the run.
 func hasTargetChanged(r *Run, t Target) bool { return r.Revision != t.Revision || r.Node != t.Node }
 
-// hasRequestChanged reports whether the claim asks for something else than the run was to make, or another config
-// serves it.
+// hasRequestChanged reports whether the claim asks for something else than the run was to make, or
+// another config serves it.
 func hasRequestChanged(r *Run, t Target) bool {
 	return r.Revision != t.Revision || !jobs.SameRequest(r.Hash, t.Hash)
 }

@@ -37,7 +37,8 @@ func confirmLaws(out *broken, v View, a Confirm) {
 	}
 }
 
-// confirmDeleteLaws checks that a volume is deleted only if no claim is or can be bound to it. The confirmation of the delete of a PV deletes the PV.
+// confirmDeleteLaws checks that a volume is deleted only if no claim is or can be bound to it. The
+// confirmation of the delete of a PV deletes the PV.
 func confirmDeleteLaws(out *broken, v View, a Confirm) {
 	vol := v.Volume
 	out.law("confirmed a delete of a volume that is to be kept", !mayDelete(v, a.Run))
@@ -52,7 +53,8 @@ func confirmDeleteLaws(out *broken, v View, a Confirm) {
 	out.law("deleted a PV without our finalizer, and with it the name of its volume", !vol.HasFinalizer && !vol.Terminating)
 }
 
-// mayDelete reports whether what a delete deletes is not to be kept, and no claim is or will be bound to it.
+// mayDelete reports whether what a delete deletes is not to be kept, and no claim is or will be
+// bound to it.
 func mayDelete(v View, r Run) bool {
 	vol := v.Volume
 	switch {
@@ -69,7 +71,8 @@ func mayDelete(v View, r Run) bool {
 	}
 }
 
-// launched returns the run of a Job that has just been created, as the Job records it. Its pod has not appeared yet.
+// launched returns the run of a Job that has just been created, as the Job records it. Its pod has
+// not appeared yet.
 func launched(v View, a Launch) Run {
 	r := Run{Name: jobs.Name(a.Verb, "uid", a.Number), Created: v.Now, First: true, Unfinished: true, Unstarted: true, Record: runs.Record{
 		Verb: a.Verb, UIDs: []string{"uid"}, Number: a.Number, Held: true,
@@ -89,7 +92,8 @@ func launched(v View, a Launch) Run {
 	return r
 }
 
-// isLaunchedAgain reports whether a gated run would be launched as it is if it did not exist, a slot were free and the volume attached nowhere, by comparing it with that run.
+// isLaunchedAgain reports whether a gated run would be launched as it is if it did not exist, a
+// slot were free and the volume attached nowhere, by comparing it with that run.
 func isLaunchedAgain(v View, r Run) bool {
 	w := v
 	w.Runs, w.Volume.Attached = nil, nil
@@ -197,7 +201,8 @@ func (v *View) at(r Run) *Run {
 	return &v.Runs[slices.IndexFunc(v.Runs, func(other Run) bool { return other.Name == r.Name })]
 }
 
-// write changes the view as the write of an action does that may come before a gated delete. It returns false for one that writes nothing, and waits for its time.
+// write changes the view as the write of an action does that may come before a gated delete. It
+// returns false for one that writes nothing, and waits for its time.
 func (v *View) write(action Action) bool {
 	switch a := action.(type) { //nolint:gochecksumtype // no other comes before a gated delete
 	case Wait:
@@ -253,7 +258,8 @@ func (v *View) endOthers(name string) bool {
 	return r != nil
 }
 
-// The dispatcher itself cancels the delete, without a change by anybody else, before its container can start.
+// The dispatcher itself cancels the delete, without a change by anybody else, before its container
+// can start.
 func TestGatedDeleteOfAKeptVolumeIsCancelled(t *testing.T) {
 	cancelled, views := 0, 0
 	everyGated(t, func(v View) {

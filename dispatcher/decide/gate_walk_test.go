@@ -9,8 +9,9 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 )
 
-// everyGated calls f with every combination of the facts about a gated run: what it is for, what is in the way of its confirmation, which runs
-// were before it, and what has become of the claim, the volume and the config since it was launched.
+// everyGated calls f with every combination of the facts about a gated run: what it is for, what is
+// in the way of its confirmation, which runs were before it, and what has become of the claim, the
+// volume and the config since it was launched.
 func everyGated(t *testing.T, f func(View)) {
 	t.Helper()
 	everyGatedProvision(t, f)
@@ -96,8 +97,8 @@ func anyNodeTarget() Target {
 	}
 }
 
-// gatedVolumes returns volumes that are to be deleted, and what may have become of them since: they are retained, handed over, bound or
-// replaced, or their PV was deleted.
+// gatedVolumes returns volumes that are to be deleted, and what may have become of them since: they
+// are retained, handed over, bound or replaced, or their PV was deleted.
 func gatedVolumes(claim Claim) []Volume {
 	released := Volume{State: Fits, Use: Released, UID: pvUID, PolicyDelete: true, HasFinalizer: true}
 	neverBound := Volume{State: Mismatched, Use: NeverBound, UID: pvUID, PolicyDelete: true, HasFinalizer: true, Why: "it is too small"}
@@ -168,8 +169,9 @@ func variants(r Run, changes ...func(*Run)) []Run {
 	return out
 }
 
-// gatedHistories returns lists of runs with each of the gated ones alone, and after the first or all of the earlier runs, which may have ended
-// in many ways or may not have ended. The gated ones that are as expected come with everything that may be in their way, too.
+// gatedHistories returns lists of runs with each of the gated ones alone, and after the first or
+// all of the earlier runs, which may have ended in many ways or may not have ended. The gated ones
+// that are as expected come with everything that may be in their way, too.
 func gatedHistories(gated []Run, earlier ...Run) [][]Run {
 	befores := [][]Run{nil}
 	for i := range earlier {
@@ -218,7 +220,8 @@ func earlierStates(r Run) []Run {
 	return out
 }
 
-// obstacles returns a gated run with nothing and with each thing in the way of its confirmation, and with another gated run.
+// obstacles returns a gated run with nothing and with each thing in the way of its confirmation,
+// and with another gated run.
 func obstacles(r Run) [][]Run {
 	var out [][]Run
 	for _, one := range variants(r,

@@ -48,7 +48,8 @@ func TestDeleteWithoutAPodIsCancelledWhenItsVolumeIsToBeKept(t *testing.T) {
 	}
 }
 
-// kubectl deletes a Job in the background: a gated pod would stay until the Job's deadline, and hold up the next run.
+// kubectl deletes a Job in the background: a gated pod would stay until the Job's deadline, and
+// hold up the next run.
 func TestAJobThatIsDeletedWithoutItsGatedPodIsCancelled(t *testing.T) {
 	for _, stays := range []bool{false, true} {
 		r := run(contract.Provision, 1)
@@ -107,7 +108,8 @@ func TestUnprovenPVIsReleasedByEachRemedyOfItsEvent(t *testing.T) {
 	}
 }
 
-// Without its PV a run counts as failed, and what a failed run may have made is undone: an administrator may have deleted the PV to keep the volume.
+// Without its PV a run counts as failed, and what a failed run may have made is undone: an
+// administrator may have deleted the PV to keep the volume.
 func TestARetainedPVGoesAfterTheRecordOfItsProvision(t *testing.T) {
 	held, released := recorded(run(contract.Provision, 1), contract.TryAgain, time.Hour), recorded(run(contract.Provision, 1), contract.Done, time.Hour)
 	held.Rival, held.Published, released.Published, released.Held = "its PV", true, true, false
@@ -136,8 +138,9 @@ func TestARetainedPVGoesAfterTheRecordOfItsProvision(t *testing.T) {
 	}
 }
 
-// Once its record is released, a PV that proves nothing is believed. An administrator who sets its policy to Delete, as its event says, would have its volume deleted
-// under the config revision that whoever wrote the PV chose.
+// Once its record is released, a PV that proves nothing is believed. An administrator who sets its
+// policy to Delete, as its event says, would have its volume deleted under the config revision that
+// whoever wrote the PV chose.
 func TestRecordStaysAsLongAsARetainedPVContradictsIt(t *testing.T) {
 	p := recorded(run(contract.Provision, 1), contract.Done, time.Hour)
 	p.Published, p.Rival = true, "its PV"

@@ -10,7 +10,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
-// forced returns a provision whose pod was deleted by force on a node that is lost, or not, and may run until a time.
+// forced returns a provision whose pod was deleted by force on a node that is lost, or not, and may
+// run until a time.
 func forced(until time.Time, lost string) Run {
 	p := recorded(run(contract.Provision, 1), contract.Disrupted, time.Hour)
 	p.Outcome.MayRunUntil, p.Outcome.Node, p.LostNode, p.Published = until, "n1", lost, true

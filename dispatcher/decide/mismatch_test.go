@@ -8,8 +8,9 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
-// everyMismatch calls f with PVs that the claim, while it exists and is unbound, can never be bound to, and with what
-// is left of a PV that was deleted unbound when the claim no longer exists or is bound to another PV.
+// everyMismatch calls f with PVs that the claim, while it exists and is unbound, can never be bound
+// to, and with what is left of a PV that was deleted unbound when the claim no longer exists or is
+// bound to another PV.
 func everyMismatch(t *testing.T, f func(View)) {
 	t.Helper()
 	deletions, histories := deleteTargets()[:2], buildOnce(t, histories)
@@ -28,8 +29,8 @@ func everyMismatch(t *testing.T, f func(View)) {
 	}
 }
 
-// mismatchedVolumes returns PVs that are unbound, bound to another claim, or released by one. The claim exists and is
-// unbound if there is set.
+// mismatchedVolumes returns PVs that are unbound, bound to another claim, or released by one. The
+// claim exists and is unbound if there is set.
 func mismatchedVolumes(there bool) []Volume {
 	var out []Volume
 	bools := []bool{false, true}
@@ -63,7 +64,8 @@ func mismatchedVolumes(there bool) []Volume {
 
 const aRival = "another PV carries the UID"
 
-// everyRival calls f with views in which a PV under another name may stand for the UID's volume. It is noted on the records, or nowhere yet.
+// everyRival calls f with views in which a PV under another name may stand for the UID's volume. It
+// is noted on the records, or nowhere yet.
 func everyRival(t *testing.T, f func(View)) {
 	t.Helper()
 	provision, deletion := provisionTargets()[1], deleteTargets()[1]
@@ -113,7 +115,8 @@ func everyAttached(t *testing.T, f func(View)) {
 	}
 }
 
-// everyUnclaimed calls f with PVs whose claim no longer needs them and whose claimRef names no claim by its UID.
+// everyUnclaimed calls f with PVs whose claim no longer needs them and whose claimRef names no
+// claim by its UID.
 func everyUnclaimed(t *testing.T, f func(View)) {
 	t.Helper()
 	histories := buildOnce(t, histories)
@@ -139,7 +142,8 @@ func deleteUnboundPVLaws(out *broken, v View) {
 	out.law("deleted a PV for a claim that is not pending", v.Claim != ClaimPending)
 }
 
-// rivalLaws check that a volume is kept before anything by which it would be forgotten that there is a rival.
+// rivalLaws check that a volume is kept before anything by which it would be forgotten that there
+// is a rival.
 func rivalLaws(out *broken, v View, action Action) {
 	if v.Rival == "" || !v.Volume.Proven() || !v.Volume.PolicyDelete || isDone(v.reclaimRun()) {
 		return

@@ -45,7 +45,8 @@ func withProbe(targets []Target) []Target {
 	return out
 }
 
-// probeHistories returns lists of runs that cannot start, that were cancelled for it, or that ended otherwise.
+// probeHistories returns lists of runs that cannot start, that were cancelled for it, or that ended
+// otherwise.
 func probeHistories() [][]Run {
 	out := [][]Run{nil}
 	failed := recorded(run(contract.Provision, 1), contract.TryAgain, time.Hour)
@@ -91,7 +92,8 @@ func wasCancelled(v View, verb contract.Verb) bool {
 	return r != nil && r.Outcome.Verdict == contract.NotStarted && r.Outcome.Reason == runs.Cancelled
 }
 
-// isHeldBack reports whether a launch repeats a run that was cancelled while the Job that was kept still cannot start.
+// isHeldBack reports whether a launch repeats a run that was cancelled while the Job that was kept
+// still cannot start.
 func isHeldBack(v View, a Launch) bool {
 	last, t := v.Newest(a.Verb), v.Delete
 	switch {
@@ -135,8 +137,8 @@ func TestOfStuckJobsAllButTheProbeAreCancelled(t *testing.T) {
 	}
 }
 
-// A run that was cancelled before it started is launched again when the Job that is kept has started or has ended, when
-// the claim asks for something else, and not before. It was no attempt.
+// A run that was cancelled before it started is launched again when the Job that is kept has
+// started or has ended, when the claim asks for something else, and not before. It was no attempt.
 func TestAClaimWaitsBehindTheProbe(t *testing.T) {
 	cancelled := recorded(run(contract.Provision, 1), contract.NotStarted, time.Minute)
 	cancelled.Published, cancelled.Outcome.Reason = true, runs.Cancelled

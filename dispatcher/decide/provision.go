@@ -11,8 +11,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 )
 
-// provisionClaim launches a provision (untouched), or the next one (failed). Under another revision or on another
-// node than before, it first undoes what the earlier run may have made there.
+// provisionClaim launches a provision (untouched), or the next one (failed). Under another revision
+// or on another node than before, it first undoes what the earlier run may have made there.
 func provisionClaim(v View) Action {
 	p := v.Newest(contract.Provision)
 	if action := rescheduleClaim(v, p); action != nil {
@@ -37,8 +37,8 @@ func provisionClaim(v View) Action {
 	return launchWhenReady(v, v.Provision, p, launch)
 }
 
-// nextNumber returns the number of the next provision. A delete may have outlived the provision that it came after,
-// and must not be mistaken for the undo of a new one of the same number.
+// nextNumber returns the number of the next provision. A delete may have outlived the provision
+// that it came after, and must not be mistaken for the undo of a new one of the same number.
 func (v View) nextNumber() int {
 	number := 0
 	if p := v.Newest(contract.Provision); p != nil {
@@ -50,10 +50,11 @@ func (v View) nextNumber() int {
 	return number + 1
 }
 
-// rescheduleClaim returns a claim to the scheduler if its node cannot serve it (announced, unscheduled), once what was
-// made there has been undone. It returns nil if the claim keeps its node. The scheduler may select the same node
-// again. The run's Job records that the scheduler was asked, so that the node is tried again at the usual pace, and
-// the scheduler is asked only once a run, unless another node may have room.
+// rescheduleClaim returns a claim to the scheduler if its node cannot serve it (announced,
+// unscheduled), once what was made there has been undone. It returns nil if the claim keeps its
+// node. The scheduler may select the same node again. The run's Job records that the scheduler was
+// asked, so that the node is tried again at the usual pace, and the scheduler is asked only once a
+// run, unless another node may have room.
 func rescheduleClaim(v View, p *Run) Action {
 	if v.Provision.Problem != nil || !v.Provision.NodeSelected {
 		return nil
@@ -73,8 +74,8 @@ func rescheduleClaim(v View, p *Run) Action {
 	}
 }
 
-// canUndo reports whether a run may have made something that can be undone. That holds even if a problem is in the
-// way of the undo, since an event then reports it.
+// canUndo reports whether a run may have made something that can be undone. That holds even if a
+// problem is in the way of the undo, since an event then reports it.
 func (v View) canUndo(p *Run) bool {
 	return p != nil && !v.madeNothing(p) && v.whyNotUndone(p) == "" && !isRetainedInDoubt(p)
 }
@@ -87,16 +88,17 @@ func (t Target) whyNodeExcluded() string {
 	return t.ExcludedNode
 }
 
-// isNodeUnsuitable reports whether a run's node had no room for the volume, or never started the run, while nothing
-// has changed since and the scheduler has not been asked.
+// isNodeUnsuitable reports whether a run's node had no room for the volume, or never started the
+// run, while nothing has changed since and the scheduler has not been asked.
 func isNodeUnsuitable(p *Run, t Target) bool {
 	full := p.Outcome.Verdict == contract.NoCapacity
 	never := p.Outcome.Verdict == contract.NotStarted && t.OnSelectedNode
 	return (full || never) && p.Reschedule != RescheduleDone && !hasChanged(p, t) && !hasExhaustedAttempts(p, t)
 }
 
-// cameBackTo returns the run that found the selected node without room, if the claim has come back there although
-// another node may have room. Otherwise it returns nil: a full cluster is retried at the usual pace.
+// cameBackTo returns the run that found the selected node without room, if the claim has come back
+// there although another node may have room. Otherwise it returns nil: a full cluster is retried at
+// the usual pace.
 func (v View) cameBackTo(p *Run) *Run {
 	t := v.Provision
 	if p == nil || hasExhaustedAttempts(p, t) || v.nodeWithRoom() == "" {
@@ -108,8 +110,8 @@ func (v View) cameBackTo(p *Run) *Run {
 	return v.foundFull(t.Node)
 }
 
-// foundFull returns the run that found a node without room for what the claim asks for now, or nil. That holds for as
-// long as the node is not to be tried again.
+// foundFull returns the run that found a node without room for what the claim asks for now, or nil.
+// That holds for as long as the node is not to be tried again.
 func (v View) foundFull(node string) *Run {
 	for i := range v.Runs {
 		if r := &v.Runs[i]; r.Node == node && v.Now.Before(FullUntil(*r)) && !hasRequestChanged(r, v.Provision) {
@@ -119,7 +121,8 @@ func (v View) foundFull(node string) *Run {
 	return nil
 }
 
-// FullUntil returns until when a run's node counts as full. A run that said nothing of the kind returns the zero time.
+// FullUntil returns until when a run's node counts as full. A run that said nothing of the kind
+// returns the zero time.
 func FullUntil(r Run) time.Time {
 	if r.Verb != contract.Provision || r.Unfinished || r.Outcome.Verdict != contract.NoCapacity {
 		return time.Time{}
@@ -127,7 +130,8 @@ func FullUntil(r Run) time.Time {
 	return r.Outcome.Finished.Add(fullPause)
 }
 
-// nodeWithRoom returns a node that the scheduler may select instead and that no run has found full, or nothing.
+// nodeWithRoom returns a node that the scheduler may select instead and that no run has found full,
+// or nothing.
 func (v View) nodeWithRoom() string {
 	i := slices.IndexFunc(v.Provision.OtherNodes, func(node string) bool { return v.foundFull(node) == nil })
 	if i < 0 {
@@ -136,7 +140,8 @@ func (v View) nodeWithRoom() string {
 	return v.Provision.OtherNodes[i]
 }
 
-// returnUnserved returns a claim to the scheduler whose node no run can serve. The scheduler may select that node again and again: each further return waits longer.
+// returnUnserved returns a claim to the scheduler whose node no run can serve. The scheduler may
+// select that node again and again: each further return waits longer.
 func (v View) returnUnserved(why string) Action {
 	if v.Now.Before(v.NoReturnBefore) {
 		return Wait{Until: v.NoReturnBefore, Why: "the claim was just returned to the scheduler"}
@@ -144,7 +149,8 @@ func (v View) returnUnserved(why string) Action {
 	return Reschedule{Why: why}
 }
 
-// returnClaim returns a claim to the scheduler after the run p, or without another run because its node is full.
+// returnClaim returns a claim to the scheduler after the run p, or without another run because its
+// node is full.
 func (v View) returnClaim(p, full *Run) Action {
 	switch {
 	case p.Reschedule == RescheduleAnnounced:
@@ -156,9 +162,9 @@ func (v View) returnClaim(p, full *Run) Action {
 	}
 }
 
-// returnWithoutRun returns a claim to the scheduler that came back to a full node. The scheduler knows nothing of the
-// storage, so it may select the full node any number of times: each further return waits twice as long, and the node is
-// tried again when it is due.
+// returnWithoutRun returns a claim to the scheduler that came back to a full node. The scheduler
+// knows nothing of the storage, so it may select the full node any number of times: each further
+// return waits twice as long, and the node is tried again when it is due.
 func (v View) returnWithoutRun(p, full *Run) Action {
 	due := p.Returns.At.Add(exponential(p.Returns.Count))
 	switch {
@@ -171,8 +177,8 @@ func (v View) returnWithoutRun(p, full *Run) Action {
 	}
 }
 
-// whyReturned returns why a claim returns to the scheduler: after its run or, if it came back to a full node, without
-// another one.
+// whyReturned returns why a claim returns to the scheduler: after its run or, if it came back to a
+// full node, without another one.
 func (v View) whyReturned(p, full *Run) string {
 	if full == nil {
 		return fmt.Sprintf("the node %s cannot provision the claim: %s (%s) of the Job %s", p.Node, p.Outcome.Verdict, p.Outcome, p.Name)

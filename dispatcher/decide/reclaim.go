@@ -8,8 +8,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 )
 
-// keepOrReclaim decides about a volume whose PV exists (proven). The provision's record is no longer needed: the PV
-// is the record now.
+// keepOrReclaim decides about a volume whose PV exists (proven). The provision's record is no
+// longer needed: the PV is the record now.
 func keepOrReclaim(v View) Action {
 	if p := v.NewestHeld(contract.Provision); p != nil {
 		return ReleaseRecord{Run: *p}
@@ -34,8 +34,8 @@ func keepOrReclaim(v View) Action {
 	}
 }
 
-// followPolicy adds or removes our finalizer when an administrator has changed the reclaim policy. A terminating PV
-// takes no new finalizer.
+// followPolicy adds or removes our finalizer when an administrator has changed the reclaim policy.
+// A terminating PV takes no new finalizer.
 func followPolicy(v View) Action {
 	if vol := v.Volume; !vol.HasFinalizer && vol.PolicyDelete && !vol.Terminating {
 		return SetFinalizer{}
@@ -43,8 +43,9 @@ func followPolicy(v View) Action {
 	return releaseRetained(v)
 }
 
-// releaseUnproven removes our finalizer from a PV that does not prove a provision: where its policy is Retain, and where it was deleted and
-// no claim needs it. Without this neither of the remedies that events name would ever take it away.
+// releaseUnproven removes our finalizer from a PV that does not prove a provision: where its policy
+// is Retain, and where it was deleted and no claim needs it. Without this neither of the remedies
+// that events name would ever take it away.
 func releaseUnproven(v View) Action {
 	vol := v.Volume
 	switch {
@@ -58,8 +59,9 @@ func releaseUnproven(v View) Action {
 	return nil
 }
 
-// releaseRetained removes our finalizer from a PV with the policy Retain. The record of its provision goes before: an administrator may delete the
-// PV to keep the volume, which was once undone then, although a claim had been bound to it.
+// releaseRetained removes our finalizer from a PV with the policy Retain. The record of its
+// provision goes before: an administrator may delete the PV to keep the volume, which was once
+// undone then, although a claim had been bound to it.
 func releaseRetained(v View) Action {
 	switch p := v.NewestHeld(contract.Provision); {
 	case !v.Volume.HasFinalizer || v.Volume.PolicyDelete || v.isUnreleased():
@@ -73,16 +75,16 @@ func releaseRetained(v View) Action {
 	}
 }
 
-// isUnreleased reports whether the write that releases the record of a provision was refused. Without the PV that run counts as failed once its Job can be
-// written, and is undone.
+// isUnreleased reports whether the write that releases the record of a provision was refused.
+// Without the PV that run counts as failed once its Job can be written, and is undone.
 func (v View) isUnreleased() bool {
 	return len(v.Refused) > 0 && slices.ContainsFunc(v.Runs, func(r Run) bool {
 		return r.Held && r.Verb == contract.Provision && v.IsRefused(ReleaseRecord{Run: r})
 	})
 }
 
-// whyUnprovenStays returns why the volume of an unproven PV stays in the storage, or nothing while its provision is on record: that is undone, or its own event
-// says why it is not.
+// whyUnprovenStays returns why the volume of an unproven PV stays in the storage, or nothing while
+// its provision is on record: that is undone, or its own event says why it is not.
 func (v View) whyUnprovenStays() string {
 	if v.NewestHeld(contract.Provision) != nil {
 		return ""
@@ -90,7 +92,8 @@ func (v View) whyUnprovenStays() string {
 	return v.Volume.Why
 }
 
-// keptDelete returns the newest delete if its record is held although its volume is kept or in use, else nil.
+// keptDelete returns the newest delete if its record is held although its volume is kept or in use,
+// else nil.
 func (v View) keptDelete() *Run {
 	if v.Volume.PolicyDelete && v.Volume.Use == Released {
 		return nil
@@ -98,7 +101,8 @@ func (v View) keptDelete() *Run {
 	return v.NewestHeld(contract.Delete)
 }
 
-// reportSpare reports a retained PV that was made for a claim while Kubernetes bound that to another. Any other retained PV is left alone.
+// reportSpare reports a retained PV that was made for a claim while Kubernetes bound that to
+// another. Any other retained PV is left alone.
 func (v View) reportSpare() Action {
 	if v.Claim == ClaimBoundElsewhere && v.Volume.IsUnbound() && !v.Volume.Terminating {
 		return ReportProblem{Problem: Problem{Reason: reason.VolumeInDoubt, Note: reason.Spare}}
@@ -106,7 +110,8 @@ func (v View) reportSpare() Action {
 	return v.rest("the volume is retained")
 }
 
-// reportUnclaimed waits, or reports a PV that would be deleted with its volume if its claimRef said that its claim was deleted.
+// reportUnclaimed waits, or reports a PV that would be deleted with its volume if its claimRef said
+// that its claim was deleted.
 func (v View) reportUnclaimed(why string) Action {
 	vol := v.Volume
 	switch {
@@ -121,9 +126,10 @@ func (v View) reportUnclaimed(why string) Action {
 	}
 }
 
-// replaceVolume decides about a pending claim whose PV exists and can never be bound to it (mismatched). A PV that was never bound is deleted with its volume,
-// and itself when that run is confirmed: no claim is bound to a terminating PV. Once it is deleted the next attempt may do better. As long as it exists, every
-// attempt only finds it there.
+// replaceVolume decides about a pending claim whose PV exists and can never be bound to it
+// (mismatched). A PV that was never bound is deleted with its volume, and itself when that run is
+// confirmed: no claim is bound to a terminating PV. Once it is deleted the next attempt may do
+// better. As long as it exists, every attempt only finds it there.
 func replaceVolume(v View) Action {
 	vol := v.Volume
 	if action := releaseRetained(v); action != nil {
@@ -141,9 +147,9 @@ func replaceVolume(v View) Action {
 	}
 }
 
-// isDeletedUnbound reports whether the PV was deleted before any claim was bound to it (unbound). No claim can be
-// bound to it any more, and its volume may be half deleted, so its deletion continues whatever has become of the
-// claim.
+// isDeletedUnbound reports whether the PV was deleted before any claim was bound to it (unbound).
+// No claim can be bound to it any more, and its volume may be half deleted, so its deletion
+// continues whatever has become of the claim.
 func (v View) isDeletedUnbound() bool {
 	vol := v.Volume
 	return vol.State > Foreign && vol.Terminating && vol.IsUnbound() && vol.PolicyDelete && (v.reclaimRun() != nil || vol.Use == NeverBound) &&

@@ -11,8 +11,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 )
 
-// everyNode calls f with every combination of the facts about nodes: which one the scheduler selected for a pending
-// claim, and which one may have the volume that is to be deleted.
+// everyNode calls f with every combination of the facts about nodes: which one the scheduler
+// selected for a pending claim, and which one may have the volume that is to be deleted.
 func everyNode(t *testing.T, f func(View)) {
 	t.Helper()
 	deletions, histories := missingNodeTargets(), buildOnce(t, nodeHistories)
@@ -65,8 +65,9 @@ func missingNodeTargets() []Target {
 	return out
 }
 
-// nodeHistories returns: no run; one provision that ended, at any stage of its claim's rescheduling, alone, after a run
-// on another node that was full, or with a delete after it, which may wait for its node.
+// nodeHistories returns: no run; one provision that ended, at any stage of its claim's
+// rescheduling, alone, after a run on another node that was full, or with a delete after it, which
+// may wait for its node.
 func nodeHistories() [][]Run {
 	out := [][]Run{nil}
 	full := recorded(run(contract.Provision, 1), contract.NoCapacity, time.Minute)
@@ -132,7 +133,8 @@ func nodeLaws(out *broken, v View, a Launch) {
 	}
 }
 
-// giveUpLaws checks that a volume is given up only if the config says so, or if a person retains its PV or has removed it before it was deleted.
+// giveUpLaws checks that a volume is given up only if the config says so, or if a person retains
+// its PV or has removed it before it was deleted.
 func giveUpLaws(out *broken, v View, left string) {
 	d := v.Newest(contract.Delete)
 	retained := v.Volume.Exists() && !v.Volume.PolicyDelete

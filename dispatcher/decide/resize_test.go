@@ -10,8 +10,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
-// everyResize calls f with every combination of the facts of a resize. The claim that a proven volume is bound to may
-// be another than the UID's, which no longer exists then.
+// everyResize calls f with every combination of the facts of a resize. The claim that a proven
+// volume is bound to may be another than the UID's, which no longer exists then.
 func everyResize(t *testing.T, f func(View)) {
 	t.Helper()
 	volumes, resizes, expands, histories := provenVolumes(), []ResizeStage{ResizeNone, ResizeRequested, ResizeInProgress, ResizeInfeasible, ResizeGrown, ResizeStored, ResizeDone}, expandTargets(), buildOnce(t, expandHistories)
@@ -37,8 +37,8 @@ func everyResize(t *testing.T, f func(View)) {
 	}
 }
 
-// provenVolumes returns volumes that are in use, released, or orphaned. One in use may be used by another claim, when
-// its phase is not up to date.
+// provenVolumes returns volumes that are in use, released, or orphaned. One in use may be used by
+// another claim, when its phase is not up to date.
 func provenVolumes() []Volume {
 	var out []Volume
 	for _, v := range []Volume{{}, {Use: Released}} {
@@ -69,8 +69,8 @@ func expandTargets() []Target {
 	}
 }
 
-// expandHistories returns: no run; one expand in every state, alone, after an older one, or beside a delete of the
-// volume that has failed or is unfinished.
+// expandHistories returns: no run; one expand in every state, alone, after an older one, or beside
+// a delete of the volume that has failed or is unfinished.
 func expandHistories() [][]Run {
 	out := [][]Run{nil}
 	older := recorded(run(contract.Expand, 1), contract.TryAgain, time.Hour)
@@ -102,7 +102,8 @@ func expandEnds() []Run {
 	return out
 }
 
-// expandLaws checks that a volume is expanded only while it is in use, and while its claim asks for it and says so.
+// expandLaws checks that a volume is expanded only while it is in use, and while its claim asks for
+// it and says so.
 func expandLaws(out *broken, v View) {
 	e := v.Newest(contract.Expand)
 	out.law("expanded a volume that is not proven", !v.Volume.Proven())

@@ -4,13 +4,14 @@ import (
 	"time"
 )
 
-// keepUnused is how long a config revision is kept that nothing names any more. An administrator who moves volumes
-// between revisions by hand, or restores a ConfigMap, has that much time.
+// keepUnused is how long a config revision is kept that nothing names any more. An administrator
+// who moves volumes between revisions by hand, or restores a ConfigMap, has that much time.
 const keepUnused = time.Hour
 
 // Revision is what is known of a stored config revision.
 type Revision struct {
-	// Used is set if a Job or a PV names the revision, or if it is the newest of a config whose ConfigMap exists.
+	// Used is set if a Job or a PV names the revision, or if it is the newest of a config whose
+	// ConfigMap exists.
 	Used bool
 	// Marked is when the revision was marked as unused, zero if it is not marked.
 	Marked time.Time
@@ -28,8 +29,8 @@ const (
 	DeleteUnused                 // marked for long enough, and still unused
 )
 
-// DecideRevision returns what to do with a revision, and when to recheck it. A revision is marked first, and deleted
-// only if it is still unused an hour later.
+// DecideRevision returns what to do with a revision, and when to recheck it. A revision is marked
+// first, and deleted only if it is still unused an hour later.
 func DecideRevision(r Revision, now time.Time) (RevisionAction, time.Time) {
 	due := r.Marked.Add(keepUnused)
 	switch {

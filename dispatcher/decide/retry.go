@@ -55,17 +55,20 @@ func (v View) isUndoneReleased() bool {
 	return made != nil && !v.isRecord(made)
 }
 
-// MayHaveMade returns the newest provision that may have made something, or the newest of all, or nil.
+// MayHaveMade returns the newest provision that may have made something, or the newest of all, or
+// nil.
 func (v View) MayHaveMade() *Run {
 	return cmp.Or(v.newestConfirmed(contract.Provision), v.Newest(contract.Provision))
 }
 
-// isNeverBound reports whether no claim was ever bound to the PV. That its claim was deleted since the PV was, after an earlier run, changes nothing.
+// isNeverBound reports whether no claim was ever bound to the PV. That its claim was deleted since
+// the PV was, after an earlier run, changes nothing.
 func (v View) isNeverBound(last *Run) bool {
 	return v.Volume.Use == NeverBound || v.Volume.Terminating && last != nil && last.IsNeverBound()
 }
 
-// launchWhenReady launches a run unless something is in the way: a problem, a retry that is not due, or no free slot.
+// launchWhenReady launches a run unless something is in the way: a problem, a retry that is not
+// due, or no free slot.
 func launchWhenReady(v View, t Target, last *Run, launch Launch) Action {
 	if t, launch.AnyNode = t.resolveMissingNode(); t.Problem != nil {
 		return v.reportProblem(*t.Problem)
@@ -86,14 +89,16 @@ func launchWhenReady(v View, t Target, last *Run, launch Launch) Action {
 	if !t.mayLaunch(await) {
 		return await
 	}
-	// Not before: the dispatcher keeps each revision in memory for an hour at least, and a claim that waits sees every edit of its config.
+	// Not before: the dispatcher keeps each revision in memory for an hour at least, and a claim
+	// that waits sees every edit of its config.
 	if launch.Verb == contract.Provision && !t.RevisionStored {
 		return StoreRevision{}
 	}
 	return launch
 }
 
-// reportProblem reports what is in the way of a launch, when it is worth an event. It rechecks after a while if no change would enqueue the UID.
+// reportProblem reports what is in the way of a launch, when it is worth an event. It rechecks
+// after a while if no change would enqueue the UID.
 func (v View) reportProblem(p Problem) Action {
 	switch {
 	case v.Now.Before(p.From):
@@ -105,8 +110,9 @@ func (v View) reportProblem(p Problem) Action {
 	}
 }
 
-// rest waits until something changes. It waits until a time when the success of a batch may be written on the claim, which neither a resize nor a change of
-// policy waits for, and reports a pod that its Job has left behind.
+// rest waits until something changes. It waits until a time when the success of a batch may be
+// written on the claim, which neither a resize nor a change of policy waits for, and reports a pod
+// that its Job has left behind.
 func (v View) rest(why string) Action {
 	switch p := v.Newest(contract.Provision); {
 	case p != nil && !p.Published && v.Volume.State == Fits && v.Claim == ClaimBound:
@@ -117,8 +123,8 @@ func (v View) rest(why string) Action {
 	return Wait{Why: why}
 }
 
-// resolveMissingNode decides about a node that no longer exists, as the config says: the run goes to any node, or a
-// problem is in the way.
+// resolveMissingNode decides about a node that no longer exists, as the config says: the run goes
+// to any node, or a problem is in the way.
 func (t Target) resolveMissingNode() (_ Target, anywhere bool) {
 	switch {
 	case t.Problem != nil || t.MissingNode == "":
@@ -130,8 +136,8 @@ func (t Target) resolveMissingNode() (_ Target, anywhere bool) {
 	return t, false
 }
 
-// holdLaunches waits for what is in the way of any launch for the claim: a pod that may still run, or the pause after a run that was cancelled
-// before it started.
+// holdLaunches waits for what is in the way of any launch for the claim: a pod that may still run,
+// or the pause after a run that was cancelled before it started.
 func (v View) holdLaunches() Action {
 	if r := v.unconfirmedRun(); r != nil {
 		until := r.Outcome.MayRunUntil
@@ -146,16 +152,16 @@ func (v View) holdLaunches() Action {
 	return nil
 }
 
-// Of the Jobs that cannot start for the same reason, with the same config revision and on the same nodes, the oldest is
-// kept: the probe. The others are cancelled, and their claims wait behind the probe until it has started or has ended. A
-// claim that has had no such Job is launched all the same: the reason may lie in the probe's own request, and no other
-// claim is to wait for that.
+// Of the Jobs that cannot start for the same reason, with the same config revision and on the same
+// nodes, the oldest is kept: the probe. The others are cancelled, and their claims wait behind the
+// probe until it has started or has ended. A claim that has had no such Job is launched all the
+// same: the reason may lie in the probe's own request, and no other claim is to wait for that.
 
 // mayLaunch reports whether a run has a slot and waits behind no other.
 func (t Target) mayLaunch(await AwaitSlot) bool { return t.HasSlot && await.Behind == nil }
 
-// behindProbe returns why a run is not launched again that was cancelled before it started, or nil if nothing is in the
-// way.
+// behindProbe returns why a run is not launched again that was cancelled before it started, or nil
+// if nothing is in the way.
 func behindProbe(last *Run, t Target) *Problem {
 	if t.Probe == nil || last == nil || hasChanged(last, t) || last.Outcome.Verdict != contract.NotStarted || last.Outcome.Reason != runs.Cancelled {
 		return nil
@@ -166,9 +172,10 @@ func behindProbe(last *Run, t Target) *Problem {
 // recheckNode is when to look again at a node that is lost.
 const recheckNode = 30 * time.Second
 
-// dueAfter returns when a run may follow another. If the request, the config or the node has changed, the longer pause
-// after a refusal is not waited out, but the ordinary backoff is. Otherwise a claim that changes all the time, or every
-// node of a full cluster, would be tried without a pause.
+// dueAfter returns when a run may follow another. If the request, the config or the node has
+// changed, the longer pause after a refusal is not waited out, but the ordinary backoff is.
+// Otherwise a claim that changes all the time, or every node of a full cluster, would be tried
+// without a pause.
 func (v View) dueAfter(r *Run, t Target) time.Time {
 	failures := v.failuresUntil(r)
 	after := pauseAfter(r.Outcome.Verdict, failures, r.Number)
@@ -178,8 +185,9 @@ func (v View) dueAfter(r *Run, t Target) time.Time {
 	return r.Outcome.Finished.Add(after)
 }
 
-// failuresUntil returns after how many failures the backoff of a run is. A change of the request begins a new count of
-// attempts, and no new backoff: the Jobs of the earlier ones, which are kept for an hour, are counted as well.
+// failuresUntil returns after how many failures the backoff of a run is. A change of the request
+// begins a new count of attempts, and no new backoff: the Jobs of the earlier ones, which are kept
+// for an hour, are counted as well.
 func (v View) failuresUntil(r *Run) int {
 	if r.Verb == contract.Delete {
 		return r.Attempt // an undo after each of several attempts is not one that fails
@@ -194,8 +202,8 @@ func (v View) failuresUntil(r *Run) int {
 	return max(failures, r.Attempt)
 }
 
-// due returns when a run may follow the newest of its verb. It is not before the pause of a node that had no room,
-// which an earlier run may have found.
+// due returns when a run may follow the newest of its verb. It is not before the pause of a node
+// that had no room, which an earlier run may have found.
 func (v View) due(r *Run, t Target) time.Time {
 	at := v.dueAfter(r, t)
 	for _, q := range v.Runs {
@@ -207,7 +215,8 @@ func (v View) due(r *Run, t Target) time.Time {
 	return at
 }
 
-// nextAttempt returns the attempt of the run that follows. A run that was disrupted from outside does not count.
+// nextAttempt returns the attempt of the run that follows. A run that was disrupted from outside
+// does not count.
 func nextAttempt(last *Run) int {
 	switch {
 	case last == nil:
@@ -219,14 +228,14 @@ func nextAttempt(last *Run) int {
 	}
 }
 
-// mayBatch reports whether a run may share its Job: no run has reported anything about the request yet, and what an earlier one may have made for a claim is
-// looked for alone.
+// mayBatch reports whether a run may share its Job: no run has reported anything about the request
+// yet, and what an earlier one may have made for a claim is looked for alone.
 func mayBatch(launch Launch, last *Run) bool {
 	return !launch.Undo && !launch.NeverBound && (last == nil || last.Outcome.Verdict == contract.NotStarted) && (launch.Verb != contract.Provision || launch.NothingBefore)
 }
 
-// retryAt returns when another run will follow one that failed, which an event reports. It is zero if none will, or
-// if no claim asks for it any more.
+// retryAt returns when another run will follow one that failed, which an event reports. It is zero
+// if none will, or if no claim asks for it any more.
 func (v View) retryAt(r *Run) time.Time {
 	t, asks := v.Provision, r.Verb == contract.Provision && v.Claim == ClaimPending
 	if r.Verb == contract.Expand {
@@ -257,14 +266,16 @@ const (
 	lastPause      = 5 * time.Minute
 	uncountedPause = 10 * time.Second // the run was disrupted from outside
 
-	// longestPause is the longest pause: the config or the claim must change. It is retried in case the storage did.
+	// longestPause is the longest pause: the config or the claim must change. It is retried in case
+	// the storage did.
 	longestPause = 10 * time.Minute
-	// fullPause is for how long a node that had no room is not tried again. Space outside the cluster must change.
+	// fullPause is for how long a node that had no room is not tried again. Space outside the
+	// cluster must change.
 	fullPause = 5 * time.Minute
 )
 
-// pauseAfter returns how long to wait after a run that ended with a verdict, if nothing has changed since. failures is how
-// many runs of its verb have failed, number is how many there were.
+// pauseAfter returns how long to wait after a run that ended with a verdict, if nothing has changed
+// since. failures is how many runs of its verb have failed, number is how many there were.
 func pauseAfter(verdict contract.Verdict, failures, number int) time.Duration {
 	switch verdict {
 	case contract.BadConfig, contract.BadRequest:

@@ -19,7 +19,8 @@ func TestUnlistedRequestIsRetriedAloneAfterASecond(t *testing.T) {
 	}
 }
 
-// A change of the request shortens the longer pause after a refusal, and never the ordinary backoff.
+// A change of the request shortens the longer pause after a refusal, and never the ordinary
+// backoff.
 func TestAChangedRequestKeepsTheOrdinaryBackoff(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
@@ -49,7 +50,8 @@ func TestAChangedRequestKeepsTheOrdinaryBackoff(t *testing.T) {
 	}
 }
 
-// Each change begins a new count of attempts. The backoff is that of all the runs that failed one after another.
+// Each change begins a new count of attempts. The backoff is that of all the runs that failed one
+// after another.
 func TestARequestThatChangesAllTheTimeIsBackedOffFrom(t *testing.T) {
 	v := View{Now: now, Claim: ClaimPending, Provision: provisionTargets()[1]}
 	v.Provision.Hash = "next"

@@ -8,7 +8,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 )
 
-// cameBack is the view of a claim that has come back to the node n1, which had no room a moment ago. n2 may have room.
+// cameBack is the view of a claim that has come back to the node n1, which had no room a moment
+// ago. n2 may have room.
 func cameBack(ago time.Duration, count int, since time.Duration) View {
 	p := recorded(run(contract.Provision, 1), contract.NoCapacity, ago)
 	p.Published, p.Reschedule, p.Returns = true, RescheduleDone, jobs.Returns{Count: count, At: now.Add(-since)}

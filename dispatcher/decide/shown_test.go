@@ -14,7 +14,8 @@ func inABatch() View {
 	return View{Now: now, Claim: ClaimBound, Volume: Volume{State: Fits, UID: pvUID, PolicyDelete: true, HasFinalizer: true}, Runs: []Run{r}}
 }
 
-// A claim was not expanded, and a change of the policy was not followed, for as long as its success was not to be written.
+// A claim was not expanded, and a change of the policy was not followed, for as long as its success
+// was not to be written.
 func TestNothingElseWaitsUntilASuccessIsShown(t *testing.T) {
 	v := inABatch()
 	if w, waits := Decide(v).(Wait); !waits || !w.Until.Equal(now.Add(runs.ShownAfter)) {

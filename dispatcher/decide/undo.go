@@ -6,8 +6,9 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 )
 
-// undoOrRelease undoes what a run may have made for a claim that no longer needs it (undoing), then releases the
-// records. The provision's record goes first: while it is held without its undo's Job, the undo would run once more.
+// undoOrRelease undoes what a run may have made for a claim that no longer needs it (undoing), then
+// releases the records. The provision's record goes first: while it is held without its undo's Job,
+// the undo would run once more.
 func undoOrRelease(v View) Action {
 	if p := v.NewestHeld(contract.Provision); p != nil {
 		return undoProvision(v, p)
@@ -38,15 +39,16 @@ func undoProvision(v View, p *Run) Action {
 	}
 }
 
-// madeNothing reports whether neither this run nor one before it can have left anything in the storage, or whether
-// that has been undone.
+// madeNothing reports whether neither this run nor one before it can have left anything in the
+// storage, or whether that has been undone.
 func (v View) madeNothing(p *Run) bool {
 	return p.NothingBefore && p.Outcome.Verdict.MadeNothing() || isDone(v.undoRun(p))
 }
 
-// whyNotUndone returns why what a run may have made stays in the storage, or nothing: its node no longer exists and the config gives its
-// volumes up, its image cannot delete, an administrator has given it up, or its record is released. Another claim may have been bound to the PV that
-// stood for the volume then.
+// whyNotUndone returns why what a run may have made stays in the storage, or nothing: its node no
+// longer exists and the config gives its volumes up, its image cannot delete, an administrator has
+// given it up, or its record is released. Another claim may have been bound to the PV that stood
+// for the volume then.
 func (v View) whyNotUndone(p *Run) string {
 	switch {
 	case v.isForgotten(p):
@@ -63,8 +65,9 @@ func (v View) whyNotUndone(p *Run) string {
 	return ""
 }
 
-// isRetainedInDoubt reports whether a run with policy Retain ended as if it had written the PV, so that an administrator may have deleted the PV to keep
-// the volume. A PV that the dispatcher was to create, and that was never on record, has never been there.
+// isRetainedInDoubt reports whether a run with policy Retain ended as if it had written the PV, so
+// that an administrator may have deleted the PV to keep the volume. A PV that the dispatcher was to
+// create, and that was never on record, has never been there.
 func isRetainedInDoubt(r *Run) bool {
 	return r.Retain && r.Outcome.Verdict == contract.Done && (!r.DescribesPV || r.Described != "")
 }

@@ -11,13 +11,16 @@ import (
 type View struct {
 	Now   time.Time
 	Claim Claim
-	// Unasked is set if the claim is not bound and the PV controller has not asked for its volume yet. It may be about to write that on the claim,
-	// and reports a failure to the claim's user if another client's write comes between.
+	// Unasked is set if the claim is not bound and the PV controller has not asked for its volume
+	// yet. It may be about to write that on the claim, and reports a failure to the claim's user if
+	// another client's write comes between.
 	Unasked bool
 	Volume  Volume
-	// Rival is why the UID's volume may be in use by another PV, which may no longer exist. It is usually empty.
+	// Rival is why the UID's volume may be in use by another PV, which may no longer exist. It is
+	// usually empty.
 	Rival string
-	// Misnamed is set if a PV of the UID under another name has our finalizer, which keeps nothing, and is to go.
+	// Misnamed is set if a PV of the UID under another name has our finalizer, which keeps nothing,
+	// and is to go.
 	Misnamed bool
 	// Runs are the UID's Jobs, of any verb and in any order.
 	Runs []Run
@@ -25,21 +28,25 @@ type View struct {
 	Provision Target
 	// Delete is how its volume, or what a run may have made, would be deleted.
 	Delete Target
-	// Resize is how far a resize is that the claim of the volume asks for, and Expand how the volume would be
-	// expanded. Expand's Hash is the size.
+	// Resize is how far a resize is that the claim of the volume asks for, and Expand how the
+	// volume would be expanded. Expand's Hash is the size.
 	Resize ResizeStage
 	Expand Target
-	// Contested is set if Jobs of the UID may be in more than one namespace, whose watches have no common order, or if the PV's claimRef names another
-	// claim than the one of the UID, or its phase is Failed, so that the phase proves nothing about the claim.
+	// Contested is set if Jobs of the UID may be in more than one namespace, whose watches have no
+	// common order, or if the PV's claimRef names another claim than the one of the UID, or its
+	// phase is Failed, so that the phase proves nothing about the claim.
 	Contested bool
 	// OrphanPod is set if a pod that has ended is kept although its Job no longer exists.
 	OrphanPod bool
-	// Left is the problem that a gated pod of the UID was left behind by its Job, which no longer exists, or nil.
+	// Left is the problem that a gated pod of the UID was left behind by its Job, which no longer
+	// exists, or nil.
 	Left *Problem
-	// Refused names the writes that were refused a moment ago, or that the object did not show afterwards, by WriteOf.
+	// Refused names the writes that were refused a moment ago, or that the object did not show
+	// afterwards, by WriteOf.
 	Refused []string
-	// NotBefore is when a run may be launched after one that was cancelled when it was to be confirmed, NoReturnBefore when the claim may be returned again to the
-	// scheduler from an excluded node, each zero for at once.
+	// NotBefore is when a run may be launched after one that was cancelled when it was to be
+	// confirmed, NoReturnBefore when the claim may be returned again to the scheduler from an
+	// excluded node, each zero for at once.
 	NotBefore, NoReturnBefore time.Time
 }
 
@@ -61,16 +68,17 @@ type Volume struct {
 	State State
 	Use   Use
 	UID   string // the PV's own
-	// Why is why the PV does not prove the provision, or why its claim can never be bound to it, or why it is not known whose it is now that its claim
-	// no longer needs it.
+	// Why is why the PV does not prove the provision, or why its claim can never be bound to it, or
+	// why it is not known whose it is now that its claim no longer needs it.
 	Why          string
 	PolicyDelete bool // its reclaim policy is Delete
 	HasFinalizer bool // carries our finalizer
 	Terminating  bool // has a deletionTimestamp
-	// ReleasedHere is set if this dispatcher has released the record of the run that wrote the PV a moment ago, with all runs in view.
+	// ReleasedHere is set if this dispatcher has released the record of the run that wrote the PV a
+	// moment ago, with all runs in view.
 	ReleasedHere bool
-	// Attached is the problem that a node has the volume of a released PV still attached, nil if none has. Its kubelet may have it mounted, and
-	// hangs when it is deleted.
+	// Attached is the problem that a node has the volume of a released PV still attached, nil if
+	// none has. Its kubelet may have it mounted, and hangs when it is deleted.
 	Attached *Problem
 }
 
@@ -101,46 +109,53 @@ const (
 type Run struct {
 	Name string
 	runs.Record
-	// Created is when the Job was created. First is set if the UID is the first of the claims that the Job serves: what is written about all
-	// of them is written when that UID is reconciled.
+	// Created is when the Job was created. First is set if the UID is the first of the claims that
+	// the Job serves: what is written about all of them is written when that UID is reconciled.
 	Created time.Time
 	First   bool
 	// Unfinished is set if a pod of the run may still run.
 	Unfinished bool
 	// Gated is set if the run's pod waits for the dispatcher's confirmation.
 	Gated bool
-	// OtherPod names another pod of the UID, of this or any Job, that may run. It is empty if there is none.
+	// OtherPod names another pod of the UID, of this or any Job, that may run. It is empty if there
+	// is none.
 	OtherPod string
 	// ForeignGate is set if the gated pod waits for another controller, too.
 	ForeignGate bool
 	// GatedSince is when the gated pod was created.
 	GatedSince time.Time
-	// Unstarted is set if no container of an unfinished run has started, so that it can have done nothing yet.
+	// Unstarted is set if no container of an unfinished run has started, so that it can have done
+	// nothing yet.
 	Unstarted bool
 	// Shared is set if another claim that the Job serves has not waived it.
 	Shared bool
-	// UID of the claim. Retain is set if the run's request has the reclaim policy Retain, Forget if an administrator has given the record up.
+	// UID of the claim. Retain is set if the run's request has the reclaim policy Retain, Forget if
+	// an administrator has given the record up.
 	UID            string
 	Retain, Forget bool
-	// Refused is why the PV that the container describes cannot be created. It is empty if it can, or if none is to
-	// be created.
+	// Refused is why the PV that the container describes cannot be created. It is empty if it can,
+	// or if none is to be created.
 	Refused string
-	// Terminating is set if the Job has a deletionTimestamp, PodKept if a pod of it has our finalizer, and every claim that it serves has an outcome on record. The
-	// pod is released when the first of them is reconciled, so it is not set for the others.
+	// Terminating is set if the Job has a deletionTimestamp, PodKept if a pod of it has our
+	// finalizer, and every claim that it serves has an outcome on record. The pod is released when
+	// the first of them is reconciled, so it is not set for the others.
 	Terminating, PodKept bool
-	// Stuck is why an unfinished run makes no progress, or nil. RecheckAt is when to recheck. Idle is set if no container of a stuck run can be at work: none has
-	// started, or its node is lost.
+	// Stuck is why an unfinished run makes no progress, or nil. RecheckAt is when to recheck. Idle
+	// is set if no container of a stuck run can be at work: none has started, or its node is lost.
 	Stuck     *Problem
 	RecheckAt time.Time
 	Idle      bool
-	// Void is set if the run is to be cancelled, whatever it is for: waiting cannot help, another Job finds out when it would start, its gated pod has too little
-	// time left, or its Job is being deleted, in the background, and its gated pod is not.
+	// Void is set if the run is to be cancelled, whatever it is for: waiting cannot help, another
+	// Job finds out when it would start, its gated pod has too little time left, or its Job is
+	// being deleted, in the background, and its gated pod is not.
 	Void bool
 	// Outcome of a run that has ended.
 	Outcome runs.Outcome
-	// LostNode names the node of a pod that was deleted by force, of this run or the OtherPod, if that node exists and is not Ready.
+	// LostNode names the node of a pod that was deleted by force, of this run or the OtherPod, if
+	// that node exists and is not Ready.
 	LostNode string
-	// Output is the container's output. In a batch only the first claim has it, so that it is emitted once.
+	// Output is the container's output. In a batch only the first claim has it, so that it is
+	// emitted once.
 	Output string
 	// Published is set if the claim's annotations have this run's result.
 	Published bool
@@ -148,19 +163,21 @@ type Run struct {
 	Reschedule RescheduleStage
 }
 
-// RescheduleStage is how far a claim is on its return to the scheduler, which is to select a node again.
+// RescheduleStage is how far a claim is on its return to the scheduler, which is to select a node
+// again.
 type RescheduleStage int
 
-// The stages of a rescheduling. Between the last two is one write on the claim. It is made on the claim as it was when
-// the rescheduling was announced, or never, so that no claim is rescheduled twice after one announcement.
+// The stages of a rescheduling. Between the last two is one write on the claim. It is made on the
+// claim as it was when the rescheduling was announced, or never, so that no claim is rescheduled
+// twice after one announcement.
 const (
 	RescheduleNone      RescheduleStage = iota
 	RescheduleAnnounced                 // the run's Job says that the claim, as it is, returns to the scheduler
 	RescheduleDone                      // the claim has changed since, by that write or by another client's
 )
 
-// ResizeStage is how far a resize is, as PV and claim say. The claim says it by Kubernetes' own values in its status,
-// which its user cannot write.
+// ResizeStage is how far a resize is, as PV and claim say. The claim says it by Kubernetes' own
+// values in its status, which its user cannot write.
 type ResizeStage int
 
 // The stages of a resize.
@@ -187,21 +204,23 @@ type Target struct {
 	Probe *Problem
 	// MaxAttempts of the config, 0 for no limit.
 	MaxAttempts int
-	// RevisionStored is set if the config's revision is stored, so that a volume made now can still be deleted when
-	// its ConfigMap and its class no longer exist.
+	// RevisionStored is set if the config's revision is stored, so that a volume made now can still
+	// be deleted when its ConfigMap and its class no longer exist.
 	RevisionStored bool
 	// Supported is set if the image supports the verb.
 	Supported bool
-	// NodeSelected is set if the scheduler has selected the node and can select another. OnSelectedNode is set if
-	// runs go only there.
+	// NodeSelected is set if the scheduler has selected the node and can select another.
+	// OnSelectedNode is set if runs go only there.
 	NodeSelected, OnSelectedNode bool
-	// OtherNodes are the nodes that the scheduler may select instead, if a run has found one without room.
+	// OtherNodes are the nodes that the scheduler may select instead, if a run has found one
+	// without room.
 	OtherNodes []string
-	// MissingNode names the node where a run would have to go if it no longer exists. NodeGonePolicy is what to do
-	// then.
+	// MissingNode names the node where a run would have to go if it no longer exists.
+	// NodeGonePolicy is what to do then.
 	MissingNode    string
 	NodeGonePolicy config.NodeGone
-	// ExcludedNode is why no volume may be made on the selected node, which exists, empty if one may.
+	// ExcludedNode is why no volume may be made on the selected node, which exists, empty if one
+	// may.
 	ExcludedNode string
 }
 
@@ -211,7 +230,7 @@ type Problem struct {
 	Note   string // cause and remedy
 	// From is from when it is worth an event, zero for at once.
 	From time.Time
-	// RetryAfter is when to recheck, if no change would enqueue the UID when the problem is solved. It is zero
-	// otherwise.
+	// RetryAfter is when to recheck, if no change would enqueue the UID when the problem is solved.
+	// It is zero otherwise.
 	RetryAfter time.Duration
 }

@@ -75,7 +75,8 @@ func TestMayHaveMadeSkipsRunsThatNeverStarted(t *testing.T) {
 	}
 }
 
-// A wait for a time, or something to do, comes first: what is left is reported when nothing else happens.
+// A wait for a time, or something to do, comes first: what is left is reported when nothing else
+// happens.
 func TestAPodThatIsLeftIsReportedInsteadOfAWait(t *testing.T) {
 	left := Problemf("RunNotConfirmed", "its Job has left it")
 	for name, tt := range map[string]struct {

@@ -21,8 +21,8 @@ var verdicts = []contract.Verdict{
 	contract.TryAgain, contract.Disrupted, contract.Unknown, contract.NotStarted, contract.Unlisted,
 }
 
-// every calls f with every combination of facts. How a claim would be provisioned is known only of a pending one, and
-// its resize only of a bound one, which everyResize adds.
+// every calls f with every combination of facts. How a claim would be provisioned is known only of
+// a pending one, and its resize only of a bound one, which everyResize adds.
 func every(t *testing.T, f func(View)) {
 	t.Helper()
 	everyCommon(t, f)
@@ -38,8 +38,8 @@ func every(t *testing.T, f func(View)) {
 	everyProbe(t, f)
 }
 
-// buildOnce returns the lists of runs that the views of a walk share: building them for each view costs more than
-// deciding. It fails the test when the walk has changed one of them.
+// buildOnce returns the lists of runs that the views of a walk share: building them for each view
+// costs more than deciding. It fails the test when the walk has changed one of them.
 func buildOnce(t *testing.T, lists func() [][]Run) [][]Run {
 	t.Helper()
 	out := lists()
@@ -139,8 +139,9 @@ func deleteTargets() []Target {
 	}
 }
 
-// histories returns lists of runs: none; one provision in every state, alone or after an older one whose record is
-// still held; a provision that has ended with a delete after it, for an undo or for the PV; a delete alone.
+// histories returns lists of runs: none; one provision in every state, alone or after an older one
+// whose record is still held; a provision that has ended with a delete after it, for an undo or for
+// the PV; a delete alone.
 func histories() [][]Run {
 	out := [][]Run{nil}
 	older := recorded(run(contract.Provision, 1), contract.TryAgain, time.Hour)
@@ -182,8 +183,9 @@ func recorded(r Run, v contract.Verdict, ago time.Duration) Run {
 	return r
 }
 
-// outcomes returns a run in every state: unfinished, stuck or not; ended now or an hour ago, with its outcome recorded
-// or not, published or not, the first in the storage or not, its record held or released.
+// outcomes returns a run in every state: unfinished, stuck or not; ended now or an hour ago, with
+// its outcome recorded or not, published or not, the first in the storage or not, its record held
+// or released.
 func outcomes(r Run, verdicts []contract.Verdict) []Run {
 	unfinished := r
 	unfinished.Unfinished = true
@@ -249,7 +251,8 @@ func describe(v View) string {
 	return text
 }
 
-// TestEveryViewKeepsTheLaws decides on every combination of facts and checks what must hold for each action.
+// TestEveryViewKeepsTheLaws decides on every combination of facts and checks what must hold for
+// each action.
 func TestEveryViewKeepsTheLaws(t *testing.T) {
 	views, launches := 0, 0
 	var out broken

@@ -20,14 +20,15 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
-// The API by which one namespace consents to references from another. Kubernetes itself uses it for data sources across
-// namespaces. A cluster serves one or more of its versions, and each has all grants.
+// The API by which one namespace consents to references from another. Kubernetes itself uses it for
+// data sources across namespaces. A cluster serves one or more of its versions, and each has all
+// grants.
 const grantGroup, grantResource = "gateway.networking.k8s.io", "referencegrants"
 
 var grantVersions = []string{"v1", "v1beta1"}
 
-// grantsKept is for how long the grants of a namespace are kept. Many claims may ask for copies from it, and each is
-// looked at every minute while it is refused.
+// grantsKept is for how long the grants of a namespace are kept. Many claims may ask for copies
+// from it, and each is looked at every minute while it is refused.
 const grantsKept = time.Minute
 
 // Grants reads consent from ReferenceGrants. If that API is not served, no namespace consents.
@@ -39,7 +40,8 @@ type Grants struct {
 	byNamespace map[string]grantsOfNamespace
 }
 
-// grantsOfNamespace lists the grants of one namespace. Whoever asks first lists them, and all others wait for that.
+// grantsOfNamespace lists the grants of one namespace. Whoever asks first lists them, and all
+// others wait for that.
 type grantsOfNamespace struct {
 	until time.Time
 	list  func() ([]grant, error)
@@ -70,7 +72,8 @@ type grantTo struct {
 	Name  *string `json:"name"` // nil: all of them
 }
 
-// Allows reports whether a claim in the namespace to may clone the claim source. Its error is transient. It notices a new grant, or an API that is installed later, within a minute.
+// Allows reports whether a claim in the namespace to may clone the claim source. Its error is
+// transient. It notices a new grant, or an API that is installed later, within a minute.
 func (g *Grants) Allows(ctx context.Context, source types.NamespacedName, to string) (bool, error) {
 	grants, err := g.of(ctx, source.Namespace)
 	if err != nil {
@@ -105,7 +108,8 @@ func (g *Grants) kept(ctx context.Context, namespace string) grantsOfNamespace {
 	return kept
 }
 
-// Whoever owns a namespace makes any number of ReferenceGrants there, with annotations as large as an object may be.
+// Whoever owns a namespace makes any number of ReferenceGrants there, with annotations as large as
+// an object may be.
 const (
 	grantsOfAPage = 20
 	mostGrants    = 1000 // the others of a namespace count as not there

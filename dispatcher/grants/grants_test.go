@@ -32,8 +32,9 @@ func dynamicClient(objects ...runtime.Object) *dynamicfake.FakeDynamicClient {
 	}, objects...)
 }
 
-// granting returns grants of an API server that serves some versions of the API, with a grant of this spec in the
-// namespace host. It answers for another version as an API server that does not know it.
+// granting returns grants of an API server that serves some versions of the API, with a grant of
+// this spec in the namespace host. It answers for another version as an API server that does not
+// know it.
 func granting(t *testing.T, spec string, served ...string) *grants.Grants {
 	t.Helper()
 	var objects []runtime.Object
@@ -55,8 +56,8 @@ func granting(t *testing.T, spec string, served ...string) *grants.Grants {
 	return grants.New(client, clock.RealClock{})
 }
 
-// Consent is what a ReferenceGrant of the source's namespace says about this very clone, by any version of that API
-// that the cluster serves.
+// Consent is what a ReferenceGrant of the source's namespace says about this very clone, by any
+// version of that API that the cluster serves.
 func TestConsentIsReadFromReferenceGrants(t *testing.T) {
 	const claims = `from: [{group: "", kind: PersistentVolumeClaim, namespace: guest}]`
 	tests := map[string]struct {

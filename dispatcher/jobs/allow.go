@@ -17,8 +17,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 )
 
-// Allowance is what the pods of one namespace may do beyond Pod Security "restricted". A ConfigMap alone must not be
-// enough to reach a node: that was CVE-2025-62878 of local-path-provisioner.
+// Allowance is what the pods of one namespace may do beyond Pod Security "restricted". A ConfigMap
+// alone must not be enough to reach a node: that was CVE-2025-62878 of local-path-provisioner.
 type Allowance struct {
 	HostPaths    []string // a pod mounts exactly these, and volumes are directories right below
 	RunAsUsers   []int64
@@ -71,8 +71,8 @@ func (a *Allowance) add(kind, value string) error {
 	return nil
 }
 
-// Check returns which parts of a config's pod the dispatcher may not launch. It judges the pod as Build makes it: what is
-// merged later could change what was judged before.
+// Check returns which parts of a config's pod the dispatcher may not launch. It judges the pod as
+// Build makes it: what is merged later could change what was judged before.
 func Check(cfg config.Config, allowed Allowances) field.ErrorList {
 	at := field.NewPath("data").Key("pod-template")
 	// A claim's text is nothing but data in a pod, so one plan stands for all.
@@ -109,9 +109,11 @@ var restricted = func() policy.Evaluator {
 	return e
 }()
 
-// strip removes what is allowed from a copy of the pod, so that the rest can be judged as restricted.
+// strip removes what is allowed from a copy of the pod, so that the rest can be judged as
+// restricted.
 func (a Allowance) strip(spec *corev1.PodSpec) {
-	// Pod Security lets a pod with a user namespace run as root. An API server whose feature gate is off drops the field.
+	// Pod Security lets a pod with a user namespace run as root. An API server whose feature gate
+	// is off drops the field.
 	spec.HostUsers = nil
 	for i, v := range spec.Volumes {
 		if v.HostPath != nil && a.AllowsHostPath(v.HostPath.Path) {
@@ -159,8 +161,9 @@ func (a Allowance) deeperPaths(at *field.Path, spec corev1.PodSpec) (faults fiel
 	return faults
 }
 
-// AllowsHostPath reports whether pods of the namespace may mount a directory of a node. It must be one that is listed: the kubelet follows
-// symbolic links in a hostPath, and pods write below the listed ones.
+// AllowsHostPath reports whether pods of the namespace may mount a directory of a node. It must be
+// one that is listed: the kubelet follows symbolic links in a hostPath, and pods write below the
+// listed ones.
 func (a Allowance) AllowsHostPath(path string) bool { return slices.Contains(a.HostPaths, path) }
 
 // VolumePaths returns where the volume of a PV may be on a node, by the name of the PV.

@@ -173,7 +173,8 @@ spec:
   volumes: [{name: volumes, hostPath: {path: /srv/flex, type: DirectoryOrCreate}}]
 `
 
-// belowBySubPath mounts a directory below the one that is listed as the kubelet resolves it: without leaving the volume.
+// belowBySubPath mounts a directory below the one that is listed as the kubelet resolves it:
+// without leaving the volume.
 const belowBySubPath = `
 spec:
   containers:

@@ -14,22 +14,26 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
-// VolumeList is the content of a batch's pv.json, in the order of the requests. The API has no such type for
-// encoding.
+// VolumeList is the content of a batch's pv.json, in the order of the requests. The API has no such
+// type for encoding.
 type VolumeList struct {
 	metav1.TypeMeta
 	Items []*corev1.PersistentVolume `json:"items"`
 }
 
-// UIDs returns the UIDs of the claims that a Job serves, that of the first one at the beginning. Where a webhook has taken the annotation off, its labels name them.
+// UIDs returns the UIDs of the claims that a Job serves, that of the first one at the beginning.
+// Where a webhook has taken the annotation off, its labels name them.
 func UIDs(job *batchv1.Job) []string { return uidsOf(job.Annotations[AnnUIDs], job.Labels) }
 
-// UIDsOfPod returns the UIDs of the claims that a Job's pod serves. A pod that is no Job's of ours has none. One that an older dispatcher made has a label
-// for each: during an upgrade it must block other runs, and its finalizer has to be removed, as with any other pod.
+// UIDsOfPod returns the UIDs of the claims that a Job's pod serves. A pod that is no Job's of ours
+// has none. One that an older dispatcher made has a label for each: during an upgrade it must block
+// other runs, and its finalizer has to be removed, as with any other pod.
 //
-// A kubelet may write annotations of its pods, by pods/status, and no labels: podStatusStrategy.PrepareForUpdate in pkg/registry/core/pod/strategy.go keeps
-// spec and owners, and NodeRestriction's admitPodStatus the labels. A pod that said it served thousands of claims held them all up, so the annotation of a
-// batch counts only with the hash in its label. A kubelet may also create mirror pods with any label, but its Node is their controller (admitPodCreate).
+// A kubelet may write annotations of its pods, by pods/status, and no labels:
+// podStatusStrategy.PrepareForUpdate in pkg/registry/core/pod/strategy.go keeps spec and owners,
+// and NodeRestriction's admitPodStatus the labels. A pod that said it served thousands of claims
+// held them all up, so the annotation of a batch counts only with the hash in its label. A kubelet
+// may also create mirror pods with any label, but its Node is their controller (admitPodCreate).
 func UIDsOfPod(pod *corev1.Pod) []string {
 	if owner := metav1.GetControllerOf(pod); owner != nil && owner.Kind != "Job" || pod.Labels[contract.LabelClaimUID] == "" {
 		return nil

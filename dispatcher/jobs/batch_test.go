@@ -70,7 +70,8 @@ func TestJobOfABatchIsTheRecordOfEachClaim(t *testing.T) {
 	}
 }
 
-// Without the claims of such a pod, another one could run beside it, and nothing would remove its finalizer.
+// Without the claims of such a pod, another one could run beside it, and nothing would remove its
+// finalizer.
 func TestOneRunPerClaimBesideAPodOfAnOlderDispatcher(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{
 		jobs.LabelMember + "u2": "", jobs.LabelMember + "u1": "", contract.LabelClaimUID: "u1",

@@ -23,24 +23,27 @@ type Plan struct {
 	PV *corev1.PersistentVolume
 	// Hash of what the claim asks for.
 	Hash string
-	// Number is the number of the Job among the claim's Jobs of this verb. Attempt counts the attempts so far, this
-	// one included. After is the number of the newest provision Job, on a delete.
+	// Number is the number of the Job among the claim's Jobs of this verb. Attempt counts the
+	// attempts so far, this one included. After is the number of the newest provision Job, on a
+	// delete.
 	Number, Attempt, After int
 	// NothingBefore is set if nothing for the claim can be in the storage yet.
 	NothingBefore bool
-	// Since is when the first run for the claim was created after which something may be in the storage; zero: this one is the first.
+	// Since is when the first run for the claim was created after which something may be in the
+	// storage; zero: this one is the first.
 	Since time.Time
-	// AnyNode is set if the node that the run should go to no longer exists, so that the run goes to any node.
+	// AnyNode is set if the node that the run should go to no longer exists, so that the run goes
+	// to any node.
 	AnyNode bool
 	// KubeAPI is the API server's URL, for images that read only their environment.
 	KubeAPI string
-	// With are the plans of the other requests that the Job serves. All have the Config, the Verb, the nodes and the
-	// Number of the first.
+	// With are the plans of the other requests that the Job serves. All have the Config, the Verb,
+	// the nodes and the Number of the first.
 	With []Plan
 }
 
-// Name returns the name of a Job. A second dispatcher that plans the same run collides with the first. A batch is
-// named after its first claim only.
+// Name returns the name of a Job. A second dispatcher that plans the same run collides with the
+// first. A batch is named after its first claim only.
 func Name(verb contract.Verb, uid string, number int) string {
 	return fmt.Sprintf("%s-%s-%d", verb, uid, number)
 }
@@ -87,8 +90,8 @@ func labels(p Plan) map[string]string {
 	return out
 }
 
-// jobLabels returns the labels of a Job: those of its pod, with a template's, since queues like Kueue look for theirs on the Job, and those by
-// which the claims' Jobs are found.
+// jobLabels returns the labels of a Job: those of its pod, with a template's, since queues like
+// Kueue look for theirs on the Job, and those by which the claims' Jobs are found.
 func jobLabels(p Plan, ofPod map[string]string) map[string]string {
 	out := maps.Clone(ofPod)
 	for _, one := range p.all() {
@@ -117,16 +120,17 @@ func (p Plan) record() Record {
 	}
 }
 
-// slack is how much later the Job's own deadline is than its pod's. The Job controller deletes the pods of a Job that
-// is late, and with them the kubelet's report of whether the container ever ran. The Job's deadline also counts while the
-// pod is gated, the pod's does not.
+// slack is how much later the Job's own deadline is than its pod's. The Job controller deletes the
+// pods of a Job that is late, and with them the kubelet's report of whether the container ever ran.
+// The Job's deadline also counts while the pod is gated, the pod's does not.
 const slack = 10 * time.Minute
 
 func seconds(d time.Duration) int64 { return int64(d / time.Second) }
 
-// failOnDisruption makes the Job fail with a pod that was drained or preempted, and the dispatcher launches another
-// Job, which is not counted as an attempt. If the pod were replaced within its Job, nothing would show that it had
-// run: when the second pod never started, the run would count as one that made nothing.
+// failOnDisruption makes the Job fail with a pod that was drained or preempted, and the dispatcher
+// launches another Job, which is not counted as an attempt. If the pod were replaced within its
+// Job, nothing would show that it had run: when the second pod never started, the run would count
+// as one that made nothing.
 func failOnDisruption() *batchv1.PodFailurePolicy {
 	return &batchv1.PodFailurePolicy{Rules: []batchv1.PodFailurePolicyRule{{
 		Action: batchv1.PodFailurePolicyActionFailJob,
@@ -136,8 +140,8 @@ func failOnDisruption() *batchv1.PodFailurePolicy {
 	}}}
 }
 
-// encode returns what the pod finds in its two files. Only a batch has a List of PVs, so that a script that serves
-// one request need not know lists.
+// encode returns what the pod finds in its two files. Only a batch has a List of PVs, so that a
+// script that serves one request need not know lists.
 func encode(p Plan) (requests, pv string, err error) {
 	file := contract.Requests{Version: contract.Version, Verb: p.Verb}
 	var pvs []*corev1.PersistentVolume

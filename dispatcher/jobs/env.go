@@ -11,9 +11,9 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
-// environment returns the request as variables: the API properties, then those of config and class. In a batch there
-// are no variables of a single claim: an image that does not know batches would apply the first request to all of
-// them.
+// environment returns the request as variables: the API properties, then those of config and class.
+// In a batch there are no variables of a single claim: an image that does not know batches would
+// apply the first request to all of them.
 func environment(p Plan) []corev1.EnvVar {
 	r := p.Request
 	vars := []corev1.EnvVar{{Name: "HOME", Value: homeDir}}

@@ -8,7 +8,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 )
 
-// A pod-template that is accepted makes a restricted pod with the contract's parts, whatever text it is.
+// A pod-template that is accepted makes a restricted pod with the contract's parts, whatever text
+// it is.
 func FuzzPodTemplate(f *testing.F) {
 	f.Add(fullTemplate)
 	f.Add("spec:\n  tolerations: [{key: storage, operator: Exists}]\n")

@@ -21,8 +21,8 @@ func provisioner(t *testing.T, job *batchv1.Job) corev1.Container {
 	return corev1.Container{}
 }
 
-// variables returns the container's variables as its process would see them: the kubelet reads $$ as $ and expands
-// $(NAME) with the variables before it.
+// variables returns the container's variables as its process would see them: the kubelet reads $$
+// as $ and expands $(NAME) with the variables before it.
 func variables(t *testing.T, c corev1.Container) map[string]string {
 	t.Helper()
 	out := map[string]string{}

@@ -34,7 +34,8 @@ func cinder(t *testing.T) config.Config {
 	return cfg
 }
 
-// sources returns what the image finds in the pod of a Job: its argument, its variables and its files.
+// sources returns what the image finds in the pod of a Job: its argument, its variables and its
+// files.
 func sources(t *testing.T, job *batchv1.Job) input.Sources {
 	t.Helper()
 	c := provisioner(t, job)

@@ -4,19 +4,23 @@ import "github.com/flex-provisioner/flex-provisioner/contract"
 
 // Labels of a Job, and of its pods.
 const (
-	// LabelMember and a claim's UID are a label, without a value, of every Job that serves the claim, and not of its pods: the API server's time for an
-	// object grows with each of its labels, and the pod of a batch is written six times. All Jobs of a claim are found by it.
+	// LabelMember and a claim's UID are a label, without a value, of every Job that serves the
+	// claim, and not of its pods: the API server's time for an object grows with each of its
+	// labels, and the pod of a batch is written six times. All Jobs of a claim are found by it.
 	LabelMember = "claim." + contract.Domain
-	// LabelUIDs is, on the pod of a batch, the hash of its AnnUIDs: a kubelet may write annotations of its pods, and no labels.
+	// LabelUIDs is, on the pod of a batch, the hash of its AnnUIDs: a kubelet may write annotations
+	// of its pods, and no labels.
 	LabelUIDs = AnnUIDs
 	// LabelVerb holds the verb of a Job, on the Job and on its pods.
 	LabelVerb = contract.Domain + "verb"
 )
 
-// AnnUIDs lists, on a Job and on the pod of a batch, the UIDs of the claims that they serve, separated by commas.
+// AnnUIDs lists, on a Job and on the pod of a batch, the UIDs of the claims that they serve,
+// separated by commas.
 const AnnUIDs = contract.Domain + "uids"
 
-// AnnForget is written by an administrator on a Job whose record cannot be undone: the UID of the claim whose record is given up.
+// AnnForget is written by an administrator on a Job whose record cannot be undone: the UID of the
+// claim whose record is given up.
 const AnnForget = contract.Domain + "forget"
 
 // Annotations of a Job's pod, mounted as files by the downward API.
@@ -25,8 +29,8 @@ const (
 	AnnPV      = contract.Domain + "pv"
 )
 
-// GateConfirm is the scheduling gate of every pod. The API server binds no pod that has a gate, so no container starts before the dispatcher
-// has removed it.
+// GateConfirm is the scheduling gate of every pod. The API server binds no pod that has a gate, so
+// no container starts before the dispatcher has removed it.
 const GateConfirm = contract.Domain + "confirm"
 
 // FinalizerRecord keeps a Job, which is the claim's record, until its volume is proven or undone.

@@ -21,8 +21,9 @@ type Outcome struct {
 	// Capacity is the size of the volume after an expand, where the container reports it.
 	Capacity *resource.Quantity `json:"capacity,omitempty"`
 	Finished time.Time          `json:"finished"`
-	// MayRunUntil is until when a container of the run may still be running: its node has not reported that it ended,
-	// and the dispatcher no longer waits for that report. Nothing else may run for the claim until then.
+	// MayRunUntil is until when a container of the run may still be running: its node has not
+	// reported that it ended, and the dispatcher no longer waits for that report. Nothing else may
+	// run for the claim until then.
 	MayRunUntil time.Time `json:"mayRunUntil,omitzero"`
 	// Node is where that container may still be running, as far as it is known.
 	Node string `json:"node,omitempty"`
@@ -31,8 +32,8 @@ type Outcome struct {
 // Cancelled is the Reason of a run that was NotStarted because its Job was deleted before.
 const Cancelled = "Cancelled"
 
-// Counted reports whether a run with this outcome counts as an attempt. One that was disrupted from outside, or cancelled
-// before it started, does not.
+// Counted reports whether a run with this outcome counts as an attempt. One that was disrupted from
+// outside, or cancelled before it started, does not.
 func (o Outcome) Counted() bool {
 	return o.Verdict.Counted() && (o.Verdict != contract.NotStarted || o.Reason != Cancelled)
 }

@@ -15,7 +15,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 )
 
-// nonRoot is the user and group of the container unless a template names others. It is the customary "nonroot".
+// nonRoot is the user and group of the container unless a template names others. It is the
+// customary "nonroot".
 const nonRoot = 65532
 
 const (
@@ -26,8 +27,8 @@ const (
 	mebibyte     = 1 << 20
 )
 
-// podTemplate merges the config's pod-template over a baseline that passes Pod Security "restricted", and the
-// contract over both.
+// podTemplate merges the config's pod-template over a baseline that passes Pod Security
+// "restricted", and the contract over both.
 func podTemplate(p Plan) (corev1.PodTemplateSpec, error) {
 	fixed, err := contractTemplate(p)
 	if err != nil {
@@ -50,8 +51,9 @@ func podTemplate(p Plan) (corev1.PodTemplateSpec, error) {
 	return merged, nil
 }
 
-// changedParts returns which volumes, variables and mounts of the contract have more in a merged pod than the contract says. A
-// strategic merge keeps what a template has said of the same name: a second source of a volume, the subPath of a mount.
+// changedParts returns which volumes, variables and mounts of the contract have more in a merged
+// pod than the contract says. A strategic merge keeps what a template has said of the same name: a
+// second source of a volume, the subPath of a mount.
 func changedParts(pod, fixed corev1.PodSpec) []string {
 	var out []string
 	for _, want := range fixed.Volumes {
@@ -88,8 +90,8 @@ func appendChanged(out []string, got, want any, what string) []string {
 	return append(out, what)
 }
 
-// overlay merges a PodTemplateSpec in JSON over another by the rules of a strategic merge: containers,
-// volumes and variables by name, mounts by path.
+// overlay merges a PodTemplateSpec in JSON over another by the rules of a strategic merge:
+// containers, volumes and variables by name, mounts by path.
 func overlay(base corev1.PodTemplateSpec, over []byte) (corev1.PodTemplateSpec, error) {
 	if len(over) == 0 {
 		return base, nil
@@ -134,15 +136,19 @@ func baseline(cfg config.Config) corev1.PodTemplateSpec {
 	}}
 }
 
-// MemoryLimit is how much memory the container may have unless a template says otherwise. A storage chooses how large its answers are, and without a limit one
-// run could take all memory of its node, as often as max-parallel allows. kubectl needs some 50 MB, and so does cinder-provisioner for 10,000 volumes in pages of 1,000.
+// MemoryLimit is how much memory the container may have unless a template says otherwise. A storage
+// chooses how large its answers are, and without a limit one run could take all memory of its node,
+// as often as max-parallel allows. kubectl needs some 50 MB, and so does cinder-provisioner for
+// 10,000 volumes in pages of 1,000.
 const MemoryLimit = "256Mi"
 
 // memoryRequest is how much memory is reserved for the container unless a template says otherwise.
 const memoryRequest = "32Mi"
 
-// defaultMemory adds what a template does not say of the container's memory. The API server refuses a request above the limit, and a container that may have more than
-// its pod, so where a template says something, the defaults give way. present is the limit that the present template sets, zero for none.
+// defaultMemory adds what a template does not say of the container's memory. The API server refuses
+// a request above the limit, and a container that may have more than its pod, so where a template
+// says something, the defaults give way. present is the limit that the present template sets, zero
+// for none.
 func defaultMemory(spec *corev1.PodSpec, present resource.Quantity) {
 	if all := spec.Resources; all != nil && (!all.Requests.Memory().IsZero() || !all.Limits.Memory().IsZero()) {
 		return
@@ -223,8 +229,8 @@ func contractTemplate(p Plan) (corev1.PodTemplateSpec, error) {
 		ObjectMeta: metav1.ObjectMeta{
 			Labels:      labels(p),
 			Annotations: annotations,
-			// The pod is kept until it has been read, even if it is deleted by force. Otherwise it would be
-			// unknown whether its container ever ran, and until when it may still run.
+			// The pod is kept until it has been read, even if it is deleted by force. Otherwise it
+			// would be unknown whether its container ever ran, and until when it may still run.
 			Finalizers: []string{FinalizerRecord},
 		},
 		Spec: corev1.PodSpec{
@@ -235,14 +241,15 @@ func contractTemplate(p Plan) (corev1.PodTemplateSpec, error) {
 			ServiceAccountName:    account(p.Config),
 			Containers:            []corev1.Container{c},
 			Volumes:               volumes,
-			// A container that does not write its PV needs no API, and gets no token that could be stolen.
+			// A container that does not write its PV needs no API, and gets no token that could be
+			// stolen.
 			AutomountServiceAccountToken: automountToken(p.Config.Writer),
 		},
 	}, nil
 }
 
-// contractFiles mounts the request and the PV from the pod's own annotations. No other object is created, so none can
-// be left behind.
+// contractFiles mounts the request and the PV from the pod's own annotations. No other object is
+// created, so none can be left behind.
 func contractFiles() corev1.Volume {
 	item := func(file, annotation string) corev1.DownwardAPIVolumeFile {
 		return corev1.DownwardAPIVolumeFile{
@@ -279,8 +286,8 @@ func automountToken(w config.Writer) *bool {
 	return nil
 }
 
-// account returns the config's ServiceAccount, or the namespace's default where the config needs none, so that no
-// admission plugin fills in another.
+// account returns the config's ServiceAccount, or the namespace's default where the config needs
+// none, so that no admission plugin fills in another.
 func account(cfg config.Config) string {
 	if cfg.ServiceAccount == "" {
 		return "default"

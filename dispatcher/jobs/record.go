@@ -13,34 +13,42 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
-// AnnRecord holds, on a Job, the records of the claims that it serves, as JSON Lines: a Head, and a Record for each claim. A look at one claim of a batch
-// decodes two lines, not 65: decoding all of them at every look once took a third of the time of serving a burst.
+// AnnRecord holds, on a Job, the records of the claims that it serves, as JSON Lines: a Head, and a
+// Record for each claim. A look at one claim of a batch decodes two lines, not 65: decoding all of
+// them at every look once took a third of the time of serving a burst.
 const AnnRecord = contract.Domain + "record"
 
-// recordVersion is the version of the record. It changes when an older dispatcher must not read it; a field that is added changes nothing.
+// recordVersion is the version of the record. It changes when an older dispatcher must not read it;
+// a field that is added changes nothing.
 const recordVersion = 1
 
-// Head is the first line of a Job's record: what is asked of a Job without asking for one of its claims.
+// Head is the first line of a Job's record: what is asked of a Job without asking for one of its
+// claims.
 type Head struct {
 	Version int `json:"version"`
-	// Namespaces are those of the claims, the first claim's first. Namespaces share the slots of a class fairly.
+	// Namespaces are those of the claims, the first claim's first. Namespaces share the slots of a
+	// class fairly.
 	Namespaces []string `json:"namespaces,omitempty"`
 	// Nodes is a hash of the nodes that the run must go to, empty if it may go to any.
 	Nodes string `json:"nodes,omitempty"`
-	// Wanted counts the claims that have not waived the run, Unrecorded those whose outcome is not recorded, Held those whose record is not released.
+	// Wanted counts the claims that have not waived the run, Unrecorded those whose outcome is not
+	// recorded, Held those whose record is not released.
 	Wanted     int `json:"wanted"`
 	Unrecorded int `json:"unrecorded"`
 	Held       int `json:"held"`
 	// Failed counts the claims whose recorded outcome is no success.
 	Failed int `json:"failed,omitempty"`
-	// MayRunUntil is until when a container of the Job may still be running by its recorded outcomes. Zero: its node has reported the end.
+	// MayRunUntil is until when a container of the Job may still be running by its recorded
+	// outcomes. Zero: its node has reported the end.
 	MayRunUntil time.Time `json:"mayRunUntil,omitzero"`
 }
 
-// Record is what a Job records of one claim that it serves. Nothing about a claim's runs is kept anywhere else.
+// Record is what a Job records of one claim that it serves. Nothing about a claim's runs is kept
+// anywhere else.
 type Record struct {
 	ClaimUID string `json:"uid"`
-	// Namespace and Name are the claim's. Class and ReclaimPolicy are those under which the run was launched, and Undo says what it was launched for.
+	// Namespace and Name are the claim's. Class and ReclaimPolicy are those under which the run was
+	// launched, and Undo says what it was launched for.
 	Namespace     string `json:"namespace,omitempty"`
 	Name          string `json:"name,omitempty"`
 	Class         string `json:"class,omitempty"`
@@ -56,32 +64,39 @@ type Record struct {
 	After int `json:"after,omitempty"`
 	// Volume is, on a delete, the UID of the PV whose volume it deletes. An undo has none.
 	Volume string `json:"volume,omitempty"`
-	// NothingBefore is set on a provision before which nothing for the claim can have been in the storage.
+	// NothingBefore is set on a provision before which nothing for the claim can have been in the
+	// storage.
 	NothingBefore bool `json:"nothingBefore,omitempty"`
-	// Since is when the first run for the claim was created after which something may be in the storage. Zero: this run is the first.
+	// Since is when the first run for the claim was created after which something may be in the
+	// storage. Zero: this run is the first.
 	Since time.Time `json:"since,omitzero"`
-	// Node is the node that the run was meant for, if the claim or the volume names one. AnyNode is set if it may run on any since that one no longer exists.
+	// Node is the node that the run was meant for, if the claim or the volume names one. AnyNode is
+	// set if it may run on any since that one no longer exists.
 	Node    string `json:"node,omitempty"`
 	AnyNode bool   `json:"anyNode,omitempty"`
-	// DescribesPV is set if the dispatcher creates the PV from the container's output. Described is what the container has said of the PV: it is
-	// recorded with the outcome, and the PV is created from it by whichever dispatcher leads.
+	// DescribesPV is set if the dispatcher creates the PV from the container's output. Described is
+	// what the container has said of the PV: it is recorded with the outcome, and the PV is created
+	// from it by whichever dispatcher leads.
 	DescribesPV bool   `json:"describesPV,omitempty"`
 	Described   string `json:"described,omitempty"`
 	// Recorded is the recorded outcome, or nil.
 	Recorded *Outcome `json:"outcome,omitempty"`
 	// Waived is set if the claim no longer needs the Job of its batch, which has not started.
 	Waived bool `json:"waived,omitempty"`
-	// Released is set if the claim no longer needs its record, while another claim of the batch does.
+	// Released is set if the claim no longer needs its record, while another claim of the batch
+	// does.
 	Released bool `json:"released,omitempty"`
-	// Returns is how often the claim has been returned to the scheduler since the run, and Rescheduled the resourceVersion of the claim that is to be.
+	// Returns is how often the claim has been returned to the scheduler since the run, and
+	// Rescheduled the resourceVersion of the claim that is to be.
 	Returns     Returns `json:"returns,omitzero"`
 	Rescheduled string  `json:"rescheduled,omitempty"`
 	// Rival is the name of a PV that may stand for the volume, or did, and that proves no run.
 	Rival string `json:"rival,omitempty"`
 }
 
-// Returns is how often a claim has been returned to the scheduler since a run, and when it was last. Only the first return follows the run itself, so no
-// other object could be counted for the later ones.
+// Returns is how often a claim has been returned to the scheduler since a run, and when it was
+// last. Only the first return follows the run itself, so no other object could be counted for the
+// later ones.
 type Returns struct {
 	Count int       `json:"count"`
 	At    time.Time `json:"at"`

@@ -16,15 +16,15 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
 )
 
-// Annotations of a claim that an admission policy stamps with the user who created it. The dispatcher passes them on if
-// it trusts them.
+// Annotations of a claim that an admission policy stamps with the user who created it. The
+// dispatcher passes them on if it trusts them.
 const (
 	AnnUsername = contract.Domain + "username"
 	AnnGroups   = contract.Domain + "groups"
 )
 
-// Request returns what a claim asks for, as the image sees it, but for its node: where no scheduler selects one, the claim's
-// annotation is any text of its user.
+// Request returns what a claim asks for, as the image sees it, but for its node: where no scheduler
+// selects one, the claim's annotation is any text of its user.
 func Request(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass, cfg config.Config) contract.Request {
 	mode := corev1.PersistentVolumeFilesystem
 	if claim.Spec.VolumeMode != nil {
@@ -67,10 +67,12 @@ func allowedTopologies(class *storagev1.StorageClass) []map[string][]string {
 // hashVersion is the version of what Hash covers.
 const hashVersion = "3"
 
-// Hash returns a hash of what a claim asks for: its spec, what the class says beside its parameters, and those labels and annotations of
-// the claim that the config's request-keys name, if the request carries any. Everything else may be written by controllers at any time: an annotation that
-// was renewed every ten seconds once was a new request each time. Parameters are part of the config revision. A claim's name, namespace and UID never change:
-// without them, the claims of a batch that ask for the same have one hash, which stands on their Job once.
+// Hash returns a hash of what a claim asks for: its spec, what the class says beside its
+// parameters, and those labels and annotations of the claim that the config's request-keys name, if
+// the request carries any. Everything else may be written by controllers at any time: an annotation
+// that was renewed every ten seconds once was a new request each time. Parameters are part of the
+// config revision. A claim's name, namespace and UID never change: without them, the claims of a
+// batch that ask for the same have one hash, which stands on their Job once.
 func Hash(r contract.Request, requestKeys []string) string {
 	r.SelectedNode, r.SelectedZone, r.SelectedTopology, r.Undo, r.Properties = "", "", nil, false, nil
 	r.Username, r.Group = "", ""
@@ -84,11 +86,13 @@ func Hash(r contract.Request, requestKeys []string) string {
 	return hashVersion + "-" + hex.EncodeToString(sum[:8])
 }
 
-// SameRequest reports whether two hashes are of the same request. Hashes of different versions cannot be compared, and count as the same:
-// an upgrade of the dispatcher is no new request of every claim.
+// SameRequest reports whether two hashes are of the same request. Hashes of different versions
+// cannot be compared, and count as the same: an upgrade of the dispatcher is no new request of
+// every claim.
 func SameRequest(a, b string) bool { return a == b || versionOf(a) != versionOf(b) }
 
-// versionOf returns the version of a hash. A size, which is an expand's, has none, and neither has a hash of the first version.
+// versionOf returns the version of a hash. A size, which is an expand's, has none, and neither has
+// a hash of the first version.
 func versionOf(hash string) string {
 	version, _, found := strings.Cut(hash, "-")
 	if !found {
@@ -108,7 +112,8 @@ func only(all map[string]string, keys []string) map[string]string {
 	return out
 }
 
-// SizeHash returns what an expand asks for: a size in bytes. Unlike a claim's hash it can be parsed.
+// SizeHash returns what an expand asks for: a size in bytes. Unlike a claim's hash it can be
+// parsed.
 func SizeHash(size resource.Quantity) string { return strconv.FormatInt(size.Value(), 10) }
 
 // RequestOf returns the request of a volume for delete and expand, rebuilt from its PV.

@@ -144,7 +144,8 @@ func TestHashHasTheClassAndNotTheProperties(t *testing.T) {
 	}
 }
 
-// The claims of a batch would have a hash each on their Job, which takes the API server's time at each write.
+// The claims of a batch would have a hash each on their Job, which takes the API server's time at
+// each write.
 func TestClaimsThatAskForTheSameHaveOneHash(t *testing.T) {
 	hash := func(options ...func(*corev1.PersistentVolumeClaim)) string {
 		claim := fixture.Claim(options...)

@@ -12,8 +12,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
 )
 
-// nodesFor returns where a run must go with run-on: selected-node. If the volume exists, it goes to the volume's
-// nodes; before that, to the node that the scheduler selected. Nil means any node.
+// nodesFor returns where a run must go with run-on: selected-node. If the volume exists, it goes to
+// the volume's nodes; before that, to the node that the scheduler selected. Nil means any node.
 func nodesFor(p Plan) *corev1.NodeSelector {
 	if p.Config.RunOn != config.RunOnSelected || p.AnyNode {
 		return nil
@@ -29,8 +29,9 @@ func nodesFor(p Plan) *corev1.NodeSelector {
 	return &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{nodeNamed(p.Request.SelectedNode)}}
 }
 
-// pinned returns the nodes of a volume, where that is one node, by its name as well. While the run waits for it, the kubelet of another node may
-// label its own with the hostname, and a node's name never changes.
+// pinned returns the nodes of a volume, where that is one node, by its name as well. While the run
+// waits for it, the kubelet of another node may label its own with the hostname, and a node's name
+// never changes.
 func pinned(need *corev1.NodeSelector, isOne bool, node string) *corev1.NodeSelector {
 	if !isOne || node == "" {
 		return need
@@ -45,8 +46,8 @@ func nodeNamed(name string) corev1.NodeSelectorTerm {
 	}}
 }
 
-// Nodes returns a hash of the nodes that a plan's run must go to, empty if it may go to any. Two runs of one config
-// revision and with the same nodes start, or do not start, for the same reasons.
+// Nodes returns a hash of the nodes that a plan's run must go to, empty if it may go to any. Two
+// runs of one config revision and with the same nodes start, or do not start, for the same reasons.
 func Nodes(p Plan) string {
 	need := nodesFor(p)
 	if need == nil {
@@ -60,8 +61,8 @@ func Nodes(p Plan) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// requireNodes adds a requirement to those that the pod has already. Terms are alternatives, so both requirements
-// hold only in every pair of terms.
+// requireNodes adds a requirement to those that the pod has already. Terms are alternatives, so
+// both requirements hold only in every pair of terms.
 func requireNodes(spec *corev1.PodSpec, need *corev1.NodeSelector) {
 	if need == nil {
 		return
@@ -86,8 +87,8 @@ func requireNodes(spec *corev1.PodSpec, need *corev1.NodeSelector) {
 	*at = &corev1.NodeSelector{NodeSelectorTerms: terms}
 }
 
-// bothTerms returns a term that holds where a and b hold. A term without requirements holds nowhere, so neither does
-// the pair.
+// bothTerms returns a term that holds where a and b hold. A term without requirements holds
+// nowhere, so neither does the pair.
 func bothTerms(a, b corev1.NodeSelectorTerm) corev1.NodeSelectorTerm {
 	if isEmptyTerm(a) || isEmptyTerm(b) {
 		return corev1.NodeSelectorTerm{}

@@ -12,8 +12,9 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/patch"
 )
 
-// Missing returns what of a Job was not stored. Without its labels the Job would not be seen, without its
-// annotations it would be no record, and without its finalizer it could vanish with what it has made.
+// Missing returns what of a Job was not stored. Without its labels the Job would not be seen,
+// without its annotations it would be no record, and without its finalizer it could vanish with
+// what it has made.
 func Missing(sent, stored *batchv1.Job) []string {
 	return slices.Concat(
 		patch.MissingFinalizers(nil, sent.Finalizers, stored.Finalizers),
@@ -24,7 +25,8 @@ func Missing(sent, stored *batchv1.Job) []string {
 	)
 }
 
-// ownKeys returns the entries that are the dispatcher's. What a config's pod-template adds may be changed by others.
+// ownKeys returns the entries that are the dispatcher's. What a config's pod-template adds may be
+// changed by others.
 func ownKeys(all map[string]string) map[string]string {
 	own := maps.Clone(all)
 	maps.DeleteFunc(own, func(key, _ string) bool {

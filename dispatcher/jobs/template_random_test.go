@@ -124,7 +124,8 @@ func clone(t *testing.T, value any) any {
 	return out
 }
 
-// What is accepted has the contract's parts and passes Pod Security, whatever its template looks like.
+// What is accepted has the contract's parts and passes Pod Security, whatever its template looks
+// like.
 func TestEveryTemplateThatIsAcceptedMakesARestrictedPodWithTheContract(t *testing.T) {
 	random := rand.New(rand.NewPCG(11, 2))
 	flags := map[bool]jobs.Allowances{false: nil, true: allow(t, fullFlags...)}

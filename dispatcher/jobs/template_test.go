@@ -175,7 +175,8 @@ func withoutAllowed(spec *corev1.PodSpec) {
 	}
 }
 
-// mustHaveTheContract checks that a pod has everything that the pod of a Job without a template has.
+// mustHaveTheContract checks that a pod has everything that the pod of a Job without a template
+// has.
 func mustHaveTheContract(t *testing.T, pod corev1.PodTemplateSpec, without *batchv1.Job) {
 	t.Helper()
 	got, want := pod.Spec, without.Spec.Template.Spec

@@ -13,16 +13,20 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
-// maxClaimText is the largest size of a claim's labels and annotations that a request carries, in bytes of JSON.
+// maxClaimText is the largest size of a claim's labels and annotations that a request carries, in
+// bytes of JSON.
 const maxClaimText = 4096
 
-// AnnCut is on no stored object. The caches set it on a claim whose labels and annotations they do not keep, since a request carries none.
+// AnnCut is on no stored object. The caches set it on a claim whose labels and annotations they do
+// not keep, since a request carries none.
 const AnnCut = contract.Domain + "cut"
 
-// longestName is the longest text that is kept as it is where it names something, in bytes. The names of nodes, classes and claims are shorter.
+// longestName is the longest text that is kept as it is where it names something, in bytes. The
+// names of nodes, classes and claims are shorter.
 const longestName = 512
 
-// Abridge returns a text as it is kept where it is only compared: a long one as its hash, which names nothing.
+// Abridge returns a text as it is kept where it is only compared: a long one as its hash, which
+// names nothing.
 func Abridge(text string) string {
 	if len(text) <= longestName {
 		return text
@@ -31,7 +35,8 @@ func Abridge(text string) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// Modes returns access modes, each once. Kubernetes accepts a claim that names one of them many thousand times.
+// Modes returns access modes, each once. Kubernetes accepts a claim that names one of them many
+// thousand times.
 func Modes(all []corev1.PersistentVolumeAccessMode) []corev1.PersistentVolumeAccessMode {
 	var out []corev1.PersistentVolumeAccessMode
 	for _, mode := range all {
@@ -42,8 +47,9 @@ func Modes(all []corev1.PersistentVolumeAccessMode) []corev1.PersistentVolumeAcc
 	return out
 }
 
-// TextOf returns the labels and annotations of a claim that a request carries: without the dispatcher's and Kubernetes' own, and all or none, as fits says.
-// Whoever may write claims chooses them, and the caches keep them of every claim that is not bound, so they are small.
+// TextOf returns the labels and annotations of a claim that a request carries: without the
+// dispatcher's and Kubernetes' own, and all or none, as fits says. Whoever may write claims chooses
+// them, and the caches keep them of every claim that is not bound, so they are small.
 func TextOf(claim *corev1.PersistentVolumeClaim) (labels, annotations map[string]string, fits bool) {
 	if _, wasCut := claim.Annotations[AnnCut]; wasCut {
 		return nil, nil, false
@@ -60,7 +66,8 @@ func TextOf(claim *corev1.PersistentVolumeClaim) (labels, annotations map[string
 	return claim.Labels, annotations, true
 }
 
-// isCarried reports whether a request carries an annotation: it is neither the dispatcher's nor Kubernetes' own.
+// isCarried reports whether a request carries an annotation: it is neither the dispatcher's nor
+// Kubernetes' own.
 func isCarried(key string) bool {
 	domain, _, _ := strings.Cut(key, "/")
 	return domain+"/" != contract.Domain && domain != metav1.GroupName && !strings.HasSuffix(domain, "kubernetes.io")

@@ -12,8 +12,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
-// observeAttachment finds out which node has the volume of a released PV still attached. The caches are enough: no pod can begin to use a released PV,
-// so the volume is only detached.
+// observeAttachment finds out which node has the volume of a released PV still attached. The caches
+// are enough: no pod can begin to use a released PV, so the volume is only detached.
 func (b *Observer) observeAttachment(pv *corev1.PersistentVolume, v *decide.Volume) {
 	if all := b.Caches.Attachments.By(cluster.ByPV, pv.Name); len(all) > 0 {
 		v.Attached = attachedProblem(all[0].Spec.NodeName, "the VolumeAttachment "+all[0].Name)
@@ -25,7 +25,8 @@ func (b *Observer) observeAttachment(pv *corev1.PersistentVolume, v *decide.Volu
 	}
 }
 
-// reportAttached is for how long an attachment of a released PV is nothing to report: kubelet and attacher need a while.
+// reportAttached is for how long an attachment of a released PV is nothing to report: kubelet and
+// attacher need a while.
 const reportAttached = time.Minute
 
 func attachedProblem(node, by string) *decide.Problem {

@@ -36,9 +36,10 @@ func (b *Observer) observeClaim(ctx context.Context, reader cluster.Reader, o *O
 	return nil
 }
 
-// claimState classifies a claim. It is pending if its class names our provisioner, the PV controller has passed it on, or is about to,
-// and, with WaitForFirstConsumer, a node is selected. The PV controller's annotation alone is not enough, since it
-// stays when the selected node is removed.
+// claimState classifies a claim. It is pending if its class names our provisioner, the PV
+// controller has passed it on, or is about to, and, with WaitForFirstConsumer, a node is selected.
+// The PV controller's annotation alone is not enough, since it stays when the selected node is
+// removed.
 func (b *Observer) claimState(claim *corev1.PersistentVolumeClaim, uid string) decide.Claim {
 	switch {
 	case claim == nil:
@@ -74,7 +75,8 @@ func (b *Observer) isOurs(claim *corev1.PersistentVolumeClaim) bool {
 	return b.AheadOfBinder && !pvs.MayGetOther(claim, b.pvsFor(claim), delayed)
 }
 
-// pvsFor returns the PVs that Kubernetes may bind a claim to, as far as their class and their claimRef say.
+// pvsFor returns the PVs that Kubernetes may bind a claim to, as far as their class and their
+// claimRef say.
 func (b *Observer) pvsFor(claim *corev1.PersistentVolumeClaim) []*corev1.PersistentVolume {
 	all := b.Caches.PVsOfUID(string(claim.UID))
 	for _, claimant := range pvs.ClaimantsOf(claim) {
@@ -83,11 +85,12 @@ func (b *Observer) pvsFor(claim *corev1.PersistentVolumeClaim) []*corev1.Persist
 	return all
 }
 
-// reportedAfter is how long no problem of a claim is reported before the PV controller has asked for its volume: that controller's annotation makes another
-// event of the same problem.
+// reportedAfter is how long no problem of a claim is reported before the PV controller has asked
+// for its volume: that controller's annotation makes another event of the same problem.
 const reportedAfter = time.Minute
 
-// ReportedFrom returns from when a problem is reported, zero for at once. The PV controller's annotation enqueues the claim.
+// ReportedFrom returns from when a problem is reported, zero for at once. The PV controller's
+// annotation enqueues the claim.
 func (o *Observation) ReportedFrom() time.Time {
 	if o.Claim == nil || !o.View.Unasked {
 		return time.Time{}
@@ -95,15 +98,16 @@ func (o *Observation) ReportedFrom() time.Time {
 	return o.Claim.CreationTimestamp.Add(reportedAfter)
 }
 
-// IsAsExpected reports whether a success is worth no event: the first run of a claim in a batch has done what it was to do, as the claim
-// and its annotations show. Events of a burst would cost the API server as many requests as all else.
+// IsAsExpected reports whether a success is worth no event: the first run of a claim in a batch has
+// done what it was to do, as the claim and its annotations show. Events of a burst would cost the
+// API server as many requests as all else.
 func (o *Observation) IsAsExpected(run decide.Run) bool {
 	first := !slices.ContainsFunc(o.View.Runs, func(r decide.Run) bool { return r.Verb == run.Verb && r.Name != run.Name })
 	return len(run.UIDs) > 1 && first && run.Attempt == 1 && run.Outcome.Verdict == contract.Done
 }
 
-// ClonedFrom returns the kind of what the claim's volume is a clone of, or nothing. It is unknown if the claim no
-// longer exists.
+// ClonedFrom returns the kind of what the claim's volume is a clone of, or nothing. It is unknown
+// if the claim no longer exists.
 func (o *Observation) ClonedFrom() string {
 	if o.Claim == nil {
 		return ""

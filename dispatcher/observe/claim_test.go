@@ -9,7 +9,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
 )
 
-// The PV controller binds a claim by two writes. A success that was shown in between made the second one conflict, for every fourth claim of a burst.
+// The PV controller binds a claim by two writes. A success that was shown in between made the
+// second one conflict, for every fourth claim of a burst.
 func TestAClaimIsBoundWhenItsPhaseSaysSo(t *testing.T) {
 	for name, test := range map[string]struct {
 		volume string

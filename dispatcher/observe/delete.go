@@ -18,7 +18,8 @@ func (b *Observer) observeDelete(ctx context.Context, reader cluster.Reader, o *
 	return err
 }
 
-// madeUnder returns the revision that made the volume, or the revision of the newest run that may have made one.
+// madeUnder returns the revision that made the volume, or the revision of the newest run that may
+// have made one.
 func (o *Observation) madeUnder() string {
 	if o.PV != nil && o.View.Volume.Proven() && o.PV.Annotations[contract.AnnRevision] != "" {
 		return o.PV.Annotations[contract.AnnRevision]

@@ -75,7 +75,8 @@ func observed(t *testing.T, objects ...metav1.Object) decide.Run {
 	return observedBy(t, nil, objects...)
 }
 
-// observedBy returns what is observed of the first run by a reader that shows other objects than the caches, if it is not nil.
+// observedBy returns what is observed of the first run by a reader that shows other objects than
+// the caches, if it is not nil.
 func observedBy(t *testing.T, reader cluster.Reader, objects ...metav1.Object) decide.Run {
 	t.Helper()
 	for _, r := range observationBy(t, reader, objects...).View.Runs {
@@ -147,7 +148,8 @@ func TestRunIsBlockedByOtherPodsThatMayRun(t *testing.T) {
 	}
 }
 
-// A live look sees a gated pod before the cache does, and the cache may not show an older pod either that still runs.
+// A live look sees a gated pod before the cache does, and the cache may not show an older pod
+// either that still runs.
 func TestGateStaysUntilTheCacheShowsItsPod(t *testing.T) {
 	live, err := cluster.NewStatic(fake.NewClientset(), []string{namespace}, jobOf(map[string]string{}), podOf(own, "", gated))
 	if err != nil {

@@ -6,26 +6,32 @@ import (
 	"time"
 )
 
-// Hint is what an action for a UID has learned from a refused write, and no object shows. It is valid for a moment, and
-// losing it costs one more refused write.
+// Hint is what an action for a UID has learned from a refused write, and no object shows. It is
+// valid for a moment, and losing it costs one more refused write.
 type Hint struct {
-	// Unpublishable names the run whose result the API server does not allow the dispatcher to write on the claim.
+	// Unpublishable names the run whose result the API server does not allow the dispatcher to
+	// write on the claim.
 	Unpublishable string
 	// Success is what that result says.
 	Success bool
 	// RefusedPV names the run whose described PV the API server refuses, RefusedWhy says why.
 	RefusedPV, RefusedWhy string
-	// Cancelled counts the runs that were cancelled, one after the other, when they were to be confirmed, NotBefore is when the next may be launched.
+	// Cancelled counts the runs that were cancelled, one after the other, when they were to be
+	// confirmed, NotBefore is when the next may be launched.
 	Cancelled int
 	NotBefore time.Time
-	// Returned counts the returns of the claim from excluded nodes, NoReturnBefore is when the next may follow.
+	// Returned counts the returns of the claim from excluded nodes, NoReturnBefore is when the next
+	// may follow.
 	Returned       int
 	NoReturnBefore time.Time
-	// UnseenRevision is the config revision, "namespace/name", that could not be stored since it exists.
+	// UnseenRevision is the config revision, "namespace/name", that could not be stored since it
+	// exists.
 	UnseenRevision string
-	// ReleasedFor is the UID of the PV for which this dispatcher has released the record of a provision.
+	// ReleasedFor is the UID of the PV for which this dispatcher has released the record of a
+	// provision.
 	ReleasedFor string
-	// Refused names the writes that were refused, or that the object did not show afterwards, by decide.WriteOf.
+	// Refused names the writes that were refused, or that the object did not show afterwards, by
+	// decide.WriteOf.
 	Refused []string
 }
 

@@ -13,8 +13,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/slots"
 )
 
-// ConfigFor returns the config under which a verb would run. An expand runs under the revision that made the volume, as a delete
-// does.
+// ConfigFor returns the config under which a verb would run. An expand runs under the revision that
+// made the volume, as a delete does.
 func (o *Observation) ConfigFor(verb contract.Verb) resolve.Resolved {
 	if verb == contract.Provision {
 		return o.Provision
@@ -40,8 +40,8 @@ func (o *Observation) StartOf(verb contract.Verb) slots.Start {
 	return slots.Start{Revision: plan.Config.Source.Revision(), Nodes: jobs.Nodes(plan)}
 }
 
-// GroupOf names the group of UIDs that can share a Job: everything that a Job has only once is the same for them. It
-// returns nothing if the UID must have a Job of its own.
+// GroupOf names the group of UIDs that can share a Job: everything that a Job has only once is the
+// same for them. It returns nothing if the UID must have a Job of its own.
 func (o *Observation) GroupOf(verb contract.Verb, mayBatch bool) string {
 	cfg := o.ConfigFor(verb).Config
 	if !mayBatch || cfg.BatchSize < 2 {

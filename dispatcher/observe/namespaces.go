@@ -11,8 +11,9 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 )
 
-// Namespaces returns the namespaces in which a UID may have Jobs, as far as the caches show: the dispatcher's --namespace, that
-// of its claim's class, that of the revision that made its volume, and those of the Jobs that were found.
+// Namespaces returns the namespaces in which a UID may have Jobs, as far as the caches show: the
+// dispatcher's --namespace, that of its claim's class, that of the revision that made its volume,
+// and those of the Jobs that were found.
 func (b *Observer) Namespaces(o *Observation) []string {
 	out := []string{b.Namespace}
 	if o.View.Claim == decide.ClaimPending {
@@ -30,7 +31,8 @@ func (b *Observer) Namespaces(o *Observation) []string {
 	return slices.Compact(out)
 }
 
-// Unserved returns the problem that a config namespace in which a UID may have Jobs is not served for now, or nil.
+// Unserved returns the problem that a config namespace in which a UID may have Jobs is not served
+// for now, or nil.
 func (b *Observer) Unserved(o *Observation) *decide.Problem {
 	mayHaveJobs := b.Namespaces(o)
 	for _, ns := range b.Caches.Namespaces() {

@@ -11,7 +11,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 )
 
-// observeMissingNode notes if a volume that was made, or may have been, is on a node that no longer exists, or on one whose hostname another node has.
+// observeMissingNode notes if a volume that was made, or may have been, is on a node that no longer
+// exists, or on one whose hostname another node has.
 func (b *Observer) observeMissingNode(ctx context.Context, reader cluster.Reader, o *Observation) (err error) {
 	t := &o.Delete.Target
 	if t.Problem != nil || o.Delete.Config.RunOn != config.RunOnSelected {
@@ -26,8 +27,10 @@ func (b *Observer) observeMissingNode(ctx context.Context, reader cluster.Reader
 	return err
 }
 
-// observeVolumeNodes names the nodes from which a volume was reachable, if none of them exists any more. A kubelet may give its own node any hostname, and would have
-// the runs for another node's volumes: where two nodes have it, nothing runs. It reads the nodes only if a run would have to go there.
+// observeVolumeNodes names the nodes from which a volume was reachable, if none of them exists any
+// more. A kubelet may give its own node any hostname, and would have the runs for another node's
+// volumes: where two nodes have it, nothing runs. It reads the nodes only if a run would have to go
+// there.
 func observeVolumeNodes(ctx context.Context, reader cluster.Reader, o *Observation) error {
 	if pvs.NodesOf(o.PV) == nil || !needsItsNodes(o) {
 		return nil
@@ -59,7 +62,8 @@ func needsItsNodes(o *Observation) bool {
 	return pvs.IsReleased(o.PV) || grows || deletedUnbound
 }
 
-// missingRunNode names the node where a provision without a PV may have made a volume, if that node no longer exists.
+// missingRunNode names the node where a provision without a PV may have made a volume, if that node
+// no longer exists.
 func missingRunNode(ctx context.Context, reader cluster.Reader, v decide.View) (string, error) {
 	last := v.MayHaveMade()
 	if last == nil || !last.Held || last.Node == "" {
@@ -72,8 +76,8 @@ func missingRunNode(ctx context.Context, reader cluster.Reader, v decide.View) (
 	return "the node " + last.Node + " of the Job " + last.Name, nil
 }
 
-// nodeGonePolicy returns what the config says today, if it still exists. Whether the volumes of a lost node are to be
-// given up is known when the node is lost, not when the volumes are made.
+// nodeGonePolicy returns what the config says today, if it still exists. Whether the volumes of a
+// lost node are to be given up is known when the node is lost, not when the volumes are made.
 func (b *Observer) nodeGonePolicy(made config.Config) config.NodeGone {
 	class := b.Caches.Classes.Named(made.Source.Class)
 	if class == nil {

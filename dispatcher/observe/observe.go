@@ -38,7 +38,8 @@ type Observation struct {
 	PV    *corev1.PersistentVolume
 	// Misnamed is a PV of the UID under another name, if our finalizer is to be removed from one.
 	Misnamed *corev1.PersistentVolume
-	// Rival names the PV that may stand for the UID's volume and proves no run, or did, empty for none.
+	// Rival names the PV that may stand for the UID's volume and proves no run, or did, empty for
+	// none.
 	Rival string
 	Jobs  map[string]*batchv1.Job  // by name
 	Pods  map[string][]*corev1.Pod // by the Job's name; without a name those whose Job no longer exists
@@ -47,23 +48,25 @@ type Observation struct {
 	// ManyKept are the Jobs of whose class as many failed ones are kept as may be, by name.
 	ManyKept map[string]bool
 	View     decide.View
-	// Provision and Delete are the configs under which a pending claim would be provisioned and a volume deleted.
+	// Provision and Delete are the configs under which a pending claim would be provisioned and a
+	// volume deleted.
 	Provision, Delete resolve.Resolved
-	// Holder is the claim that is bound to the PV, nil if there is none or it is terminating. Size is the size that
-	// its volume is to have.
+	// Holder is the claim that is bound to the PV, nil if there is none or it is terminating. Size
+	// is the size that its volume is to have.
 	Holder *corev1.PersistentVolumeClaim
 	Size   resource.Quantity
-	// SelectedNode is where a pending claim is to be provisioned, VolumeNode where its volume is, as far as claim and
-	// PV say.
+	// SelectedNode is where a pending claim is to be provisioned, VolumeNode where its volume is,
+	// as far as claim and PV say.
 	SelectedNode, VolumeNode resolve.NodeTopology
-	// NextRevision is the number under which the config of a pending claim would be stored. StoredRevision is the
-	// stored one, or nil.
+	// NextRevision is the number under which the config of a pending claim would be stored.
+	// StoredRevision is the stored one, or nil.
 	NextRevision   int64
 	StoredRevision *appsv1.ControllerRevision
 }
 
-// Observe collects everything that is known of a UID through one reader. Classes, configs and revisions always come
-// from the caches: administrators write them, and a moment's delay does no harm.
+// Observe collects everything that is known of a UID through one reader. Classes, configs and
+// revisions always come from the caches: administrators write them, and a moment's delay does no
+// harm.
 func (b *Observer) Observe(ctx context.Context, reader cluster.Reader, uid types.UID, hint Hint) (*Observation, error) {
 	o := &Observation{UID: uid, Jobs: map[string]*batchv1.Job{}, Pods: map[string][]*corev1.Pod{}, ManyKept: map[string]bool{}}
 	o.View.Now = b.Clock.Now()
@@ -85,7 +88,8 @@ func (o *Observation) isHandedOver() bool {
 	return pv != nil && (pv.Status.Phase == corev1.VolumeFailed || pv.Spec.ClaimRef != nil && pv.Spec.ClaimRef.UID != o.UID)
 }
 
-// isContested reports whether Jobs of the UID may be in more than one namespace: its class has, or had, its config in several, or was created anew.
+// isContested reports whether Jobs of the UID may be in more than one namespace: its class has, or
+// had, its config in several, or was created anew.
 func (b *Observer) isContested(o *Observation) bool {
 	if len(b.Caches.Namespaces()) < 2 {
 		return false
@@ -123,8 +127,8 @@ func (o *Observation) apply(hint Hint) {
 	}
 }
 
-// readObjects reads the objects. The PV is read after the Jobs. Otherwise a run could be seen as ended while the PV
-// that it wrote a moment ago was missed.
+// readObjects reads the objects. The PV is read after the Jobs. Otherwise a run could be seen as
+// ended while the PV that it wrote a moment ago was missed.
 func (b *Observer) readObjects(ctx context.Context, reader cluster.Reader, o *Observation) (err error) {
 	if err = b.readRuns(ctx, reader, o); err != nil {
 		return err
@@ -170,7 +174,8 @@ func (b *Observer) readRuns(ctx context.Context, reader cluster.Reader, o *Obser
 	return nil
 }
 
-// orphansOf returns the pods of the UID that have ended and are kept although their Jobs no longer exist.
+// orphansOf returns the pods of the UID that have ended and are kept although their Jobs no longer
+// exist.
 func (b *Observer) orphansOf(o *Observation) []*corev1.Pod {
 	now := b.Clock.Now()
 	return slices.DeleteFunc(b.Caches.Pods.By(cluster.ByUID, string(o.UID)), func(pod *corev1.Pod) bool {

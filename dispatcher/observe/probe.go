@@ -27,9 +27,10 @@ type stuckJob struct {
 // sameCause returns what two Jobs have in common of which only one is kept.
 func (j stuckJob) sameCause() stuckJob { return stuckJob{start: j.start, cause: j.cause} }
 
-// probeInsteadOf returns the Job that is kept instead of one that cannot start, or nothing if this one is kept. The
-// oldest of each cause is kept, but the Jobs that are kept leave one slot of the class to others if it has more than
-// one, and those of one namespace leave half of them: a user may select any node for a claim. Each holds a slot.
+// probeInsteadOf returns the Job that is kept instead of one that cannot start, or nothing if this
+// one is kept. The oldest of each cause is kept, but the Jobs that are kept leave one slot of the
+// class to others if it has more than one, and those of one namespace leave half of them: a user
+// may select any node for a claim. Each holds a slot.
 func (b *Observer) probeInsteadOf(job *batchv1.Job, stuck *runs.Stuck) string {
 	cause := stuck.Cause()
 	if cause == "" {
@@ -93,7 +94,8 @@ func (b *Observer) observeProbes(_ context.Context, _ cluster.Reader, o *Observa
 	return nil
 }
 
-// probeBefore returns the oldest Job that cannot start and has what a run of a verb would start with, or nil.
+// probeBefore returns the oldest Job that cannot start and has what a run of a verb would start
+// with, or nil.
 func (b *Observer) probeBefore(o *Observation, verb contract.Verb, t decide.Target) *decide.Problem {
 	if t.Problem != nil || !t.RevisionStored {
 		return nil

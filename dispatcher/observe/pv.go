@@ -34,8 +34,9 @@ func (b *Observer) observePV(ctx context.Context, reader cluster.Reader, o *Obse
 	return err
 }
 
-// stateOf returns what a PV says of the provision for a claim, which may not exist any more, and why if that is not what it should. served are the config
-// revisions of the runs, if one of them is on record.
+// stateOf returns what a PV says of the provision for a claim, which may not exist any more, and
+// why if that is not what it should. served are the config revisions of the runs, if one of them is
+// on record.
 func (b *Observer) stateOf(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim, uid string, served []string) (decide.State, string) {
 	if pvs.OfAnotherProvisioner(pv.Annotations, b.Provisioner) { // two dispatchers would both expand one volume, and report on its claim
 		return decide.Foreign, fmt.Sprintf("the PersistentVolume %s belongs to the provisioner %s by its annotation %s, and this dispatcher serves %s",
@@ -59,7 +60,8 @@ func (b *Observer) stateOf(pv *corev1.PersistentVolume, claim *corev1.Persistent
 	}
 }
 
-// useOf returns who may use the volume of a PV. The phase of a PV whose claim still exists, or that was passed on, is about to change.
+// useOf returns who may use the volume of a PV. The phase of a PV whose claim still exists, or that
+// was passed on, is about to change.
 func useOf(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim, orphaned bool) decide.Use {
 	switch {
 	case orphaned && pvs.IsReleased(pv):
@@ -73,8 +75,9 @@ func useOf(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim, orp
 	}
 }
 
-// isOrphaned reports whether the claim that a released PV names no longer exists or is bound elsewhere. A PV whose
-// claimRef has no UID was passed on to the next claim of that name, whatever its phase still says.
+// isOrphaned reports whether the claim that a released PV names no longer exists or is bound
+// elsewhere. A PV whose claimRef has no UID was passed on to the next claim of that name, whatever
+// its phase still says.
 func isOrphaned(ctx context.Context, reader cluster.Reader, pv *corev1.PersistentVolume) (bool, error) {
 	ref := pv.Spec.ClaimRef
 	if !pvs.IsReleased(pv) || ref == nil || ref.UID == "" {
@@ -84,9 +87,11 @@ func isOrphaned(ctx context.Context, reader cluster.Reader, pv *corev1.Persisten
 	return holder == nil || holder.Spec.VolumeName != "" && holder.Spec.VolumeName != pv.Name, err
 }
 
-// servedUnder returns the config revisions under which the claim was served, if one of its provisions is on record. A PV that names another was not written by
-// them: the run's pod writes the PV, and whoever has its token could have a volume deleted or grown with the login of another class. As long as no PV has proven
-// the run its record is held, and says so. After that only administrators change the annotation. Jobs that are released say nothing: one that failed is kept
+// servedUnder returns the config revisions under which the claim was served, if one of its
+// provisions is on record. A PV that names another was not written by them: the run's pod writes
+// the PV, and whoever has its token could have a volume deleted or grown with the login of another
+// class. As long as no PV has proven the run its record is held, and says so. After that only
+// administrators change the annotation. Jobs that are released say nothing: one that failed is kept
 // longer than the one that followed it.
 func (o *Observation) servedUnder() []string {
 	var served []string

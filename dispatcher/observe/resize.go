@@ -14,8 +14,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 )
 
-// observeResize finds what the claim of the volume asks for beyond what it has, and how far its resize is. After a
-// populator that is another claim than the one of the UID.
+// observeResize finds what the claim of the volume asks for beyond what it has, and how far its
+// resize is. After a populator that is another claim than the one of the UID.
 func (b *Observer) observeResize(ctx context.Context, reader cluster.Reader, o *Observation) (err error) {
 	if o.View.Volume.State != decide.Fits {
 		return nil
@@ -60,9 +60,9 @@ func statusOf(claim *corev1.PersistentVolumeClaim) corev1.ClaimResourceStatus {
 	return claim.Status.AllocatedResourceStatuses[corev1.ResourceStorage]
 }
 
-// sizeFor returns the size that a claim's volume is to have. If a resize is in progress, its size may already have
-// been reached when the user lowers the request. The quota must count that size until the storage has it or refuses
-// it.
+// sizeFor returns the size that a claim's volume is to have. If a resize is in progress, its size
+// may already have been reached when the user lowers the request. The quota must count that size
+// until the storage has it or refuses it.
 func sizeFor(claim *corev1.PersistentVolumeClaim) resource.Quantity {
 	size := *claim.Spec.Resources.Requests.Storage()
 	begun := claim.Status.AllocatedResources.Storage()
@@ -72,8 +72,8 @@ func sizeFor(claim *corev1.PersistentVolumeClaim) resource.Quantity {
 	return size
 }
 
-// stageOf returns how far a resize is. A claim that has what it asks for is not resized, whatever an administrator
-// has written on its PV.
+// stageOf returns how far a resize is. A claim that has what it asks for is not resized, whatever
+// an administrator has written on its PV.
 func stageOf(claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) decide.ResizeStage {
 	size, status := sizeFor(claim), statusOf(claim)
 	if status == "" && size.Cmp(*claim.Status.Capacity.Storage()) <= 0 {
@@ -101,8 +101,8 @@ func leftToNode(pv *corev1.PersistentVolume) decide.ResizeStage {
 	return decide.ResizeNone
 }
 
-// wantedStage returns what a claim's status says about a size that its volume does not have yet. What it says about
-// another size does not count.
+// wantedStage returns what a claim's status says about a size that its volume does not have yet.
+// What it says about another size does not count.
 func wantedStage(claim *corev1.PersistentVolumeClaim, size resource.Quantity) decide.ResizeStage {
 	said, status := claim.Status.AllocatedResources.Storage().Cmp(size) == 0, statusOf(claim)
 	switch {
@@ -125,8 +125,8 @@ const (
 	NodeByHand                  // an administrator: the kubelet does not expand file systems on such a volume
 )
 
-// NodeWorkOf returns who expands the file system on a volume. The kubelet does so only for some sources, and some
-// sources have no file system of their own.
+// NodeWorkOf returns who expands the file system on a volume. The kubelet does so only for some
+// sources, and some sources have no file system of their own.
 func NodeWorkOf(pv *corev1.PersistentVolume) NodeWork {
 	s := pv.Spec.PersistentVolumeSource
 	mode := pv.Spec.VolumeMode
@@ -144,14 +144,15 @@ func NodeWorkOf(pv *corev1.PersistentVolume) NodeWork {
 	}
 }
 
-// isGrownByHand reports whether an administrator has expanded the file system. The administrator says so on the PV,
-// which no user can write.
+// isGrownByHand reports whether an administrator has expanded the file system. The administrator
+// says so on the PV, which no user can write.
 func isGrownByHand(pv *corev1.PersistentVolume) bool {
 	size, err := resource.ParseQuantity(pv.Annotations[contract.AnnFileSystem])
 	return err == nil && size.Cmp(*pv.Spec.Capacity.Storage()) >= 0
 }
 
-// resolveExpand finds how the volume would be expanded: under the revision that made it, as for a delete.
+// resolveExpand finds how the volume would be expanded: under the revision that made it, as for a
+// delete.
 func (b *Observer) resolveExpand(o *Observation) decide.Target {
 	t, cfg := o.Delete.Target, o.Delete.Config
 	t.Revision, t.Hash, t.MaxAttempts = o.madeUnder(), jobs.SizeHash(o.Size), cfg.MaxAttempts

@@ -27,9 +27,9 @@ type Revision struct {
 	decide.Revision
 }
 
-// ObserveRevision collects what decide needs to know of a stored config revision, or nil if it does not exist. Before
-// a revision is marked or deleted, the API server is asked as well (live): if the caches of two leaders differed, one
-// would add the mark as fast as the other removed it.
+// ObserveRevision collects what decide needs to know of a stored config revision, or nil if it does
+// not exist. Before a revision is marked or deleted, the API server is asked as well (live): if the
+// caches of two leaders differed, one would add the mark as fast as the other removed it.
 func (b *Observer) ObserveRevision(ctx context.Context, name string, live bool) (*Revision, error) {
 	stored := b.Caches.Revisions.Named(name)
 	if stored == nil {
@@ -45,8 +45,8 @@ func (b *Observer) ObserveRevision(ctx context.Context, name string, live bool) 
 	return r, nil
 }
 
-// isUsed reports whether anything in the caches needs a revision. One that cannot be parsed is kept, since its config
-// is unknown.
+// isUsed reports whether anything in the caches needs a revision. One that cannot be parsed is
+// kept, since its config is unknown.
 func (b *Observer) isUsed(name string, stored *appsv1.ControllerRevision) bool {
 	if b.Caches.IsRevisionNamed(name) {
 		return true
@@ -58,7 +58,8 @@ func (b *Observer) isUsed(name string, stored *appsv1.ControllerRevision) bool {
 	return b.Caches.Configs.Named(stored.Namespace+"/"+src.Name) != nil && stored.Revision == resolve.NewestNumber(b.Siblings(src))
 }
 
-// markedSince returns when a revision was marked, zero if it is not marked or the mark cannot be parsed.
+// markedSince returns when a revision was marked, zero if it is not marked or the mark cannot be
+// parsed.
 func markedSince(stored *appsv1.ControllerRevision) time.Time {
 	at, err := time.Parse(time.RFC3339, stored.Annotations[config.AnnUnusedSince])
 	if err != nil {

@@ -13,8 +13,9 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/quote"
 )
 
-// observeRival looks for a PV under another name that may stand for the UID's volume, now or by a note on a record. Such a PV may be bound to a claim, and then what
-// the image deletes by the UID is in use. The UID's own PV may be such a one, too, if it proves no run.
+// observeRival looks for a PV under another name that may stand for the UID's volume, now or by a
+// note on a record. Such a PV may be bound to a claim, and then what the image deletes by the UID
+// is in use. The UID's own PV may be such a one, too, if it proves no run.
 func (b *Observer) observeRival(ctx context.Context, reader cluster.Reader, o *Observation) error {
 	others, err := b.otherPVs(ctx, reader, o)
 	if err != nil {
@@ -45,8 +46,9 @@ func (o *Observation) observeNotedRival() {
 	}
 }
 
-// isGivenUp reports whether a PV of the UID under another name has our finalizer although that keeps nothing: its policy is Retain, or an
-// administrator has deleted it and no claim is bound to it.
+// isGivenUp reports whether a PV of the UID under another name has our finalizer although that
+// keeps nothing: its policy is Retain, or an administrator has deleted it and no claim is bound to
+// it.
 func isGivenUp(pv *corev1.PersistentVolume, uid string) bool {
 	carries := pv.Annotations[contract.AnnClaimUID]
 	marked := carries == uid || carries == "" && pv.Spec.ClaimRef != nil && string(pv.Spec.ClaimRef.UID) == uid
@@ -65,8 +67,9 @@ func (o *Observation) notedRival() string {
 	return ""
 }
 
-// otherPVs returns the PVs that carry the UID, name the claim or have the volume source of the UID's PV, that PV among them. The one that the
-// claim is bound to must not be missed, so it is read by its name.
+// otherPVs returns the PVs that carry the UID, name the claim or have the volume source of the
+// UID's PV, that PV among them. The one that the claim is bound to must not be missed, so it is
+// read by its name.
 func (b *Observer) otherPVs(ctx context.Context, reader cluster.Reader, o *Observation) ([]*corev1.PersistentVolume, error) {
 	out := b.Caches.PVsOfUID(string(o.UID))
 	if o.PV != nil {
@@ -82,8 +85,9 @@ func (b *Observer) otherPVs(ctx context.Context, reader cluster.Reader, o *Obser
 	return out, err
 }
 
-// mayHaveMadeSince returns when the first provision was created that may have made something, whatever its verdict; zero: none may have. A
-// PV by hand for the volume of a run that failed is as much in use as one that the run wrote.
+// mayHaveMadeSince returns when the first provision was created that may have made something,
+// whatever its verdict; zero: none may have. A PV by hand for the volume of a run that failed is as
+// much in use as one that the run wrote.
 func (o *Observation) mayHaveMadeSince() time.Time {
 	var since time.Time
 	for _, r := range o.View.Runs {

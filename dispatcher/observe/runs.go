@@ -92,8 +92,9 @@ func (b *Observer) observeDescribed(run *decide.Run, job *batchv1.Job, descripti
 	}
 }
 
-// observeGate finds what is in the way of a gated pod. Whatever else is read live, the other pods come from the cache, once it shows this one:
-// then it shows every older pod, too. Until then the run waits; the pod's event enqueues the claim.
+// observeGate finds what is in the way of a gated pod. Whatever else is read live, the other pods
+// come from the cache, once it shows this one: then it shows every older pod, too. Until then the
+// run waits; the pod's event enqueues the claim.
 func (b *Observer) observeGate(ctx context.Context, reader cluster.Reader, run *decide.Run, job *batchv1.Job, gated *corev1.Pod) error {
 	if !slices.ContainsFunc(b.Caches.PodsOf(job), func(pod *corev1.Pod) bool { return pod.UID == gated.UID }) {
 		return nil
@@ -150,8 +151,9 @@ func lostNode(ctx context.Context, reader cluster.Reader, name string) (string, 
 	return name, nil
 }
 
-// stuckOf returns why an unfinished run makes no progress, or nil, and notes when to recheck. It reads events only if neither Job nor pod says why,
-// which is rare. Events are many, and not cached.
+// stuckOf returns why an unfinished run makes no progress, or nil, and notes when to recheck. It
+// reads events only if neither Job nor pod says why, which is rare. Events are many, and not
+// cached.
 func (b *Observer) stuckOf(ctx context.Context, run *decide.Run, job *batchv1.Job, pods []*corev1.Pod) (stuck *runs.Stuck, err error) {
 	now := b.Clock.Now()
 	stuck, run.RecheckAt = runs.StuckOf(job, pods, nil, now)
@@ -174,8 +176,8 @@ func (b *Observer) stuckOf(ctx context.Context, run *decide.Run, job *batchv1.Jo
 	return stuck, nil
 }
 
-// outputOf returns what an event on the Job reports of a run's output. It is reported once, with whichever outcome is
-// recorded first.
+// outputOf returns what an event on the Job reports of a run's output. It is reported once, with
+// whichever outcome is recorded first.
 func outputOf(job *batchv1.Job, run decide.Run, pods []*corev1.Pod) string {
 	switch {
 	case len(run.UIDs) < 2:
@@ -187,7 +189,8 @@ func outputOf(job *batchv1.Job, run decide.Run, pods []*corev1.Pod) string {
 	}
 }
 
-// DescribedPV returns the PV that a container with write-pv: dispatcher describes, or why it cannot be created.
+// DescribedPV returns the PV that a container with write-pv: dispatcher describes, or why it cannot
+// be created.
 func DescribedPV(job *batchv1.Job, description string, allowed jobs.Allowance) (*corev1.PersistentVolume, string) {
 	_, skeleton, err := runs.Recorded(job.Spec.Template.Annotations, jobs.UIDs(job)[0])
 	if err != nil {

@@ -16,8 +16,8 @@ const (
 	Deleted         // the object no longer exists: the watch enqueues the UID
 )
 
-// OutcomeOf returns whether a write met a conflict or a missing object. It returns every other error, with what was
-// tried.
+// OutcomeOf returns whether a write met a conflict or a missing object. It returns every other
+// error, with what was tried.
 func OutcomeOf(err error, format string, args ...any) (Outcome, error) {
 	switch {
 	case err == nil:
@@ -31,9 +31,9 @@ func OutcomeOf(err error, format string, args ...any) (Outcome, error) {
 	}
 }
 
-// IsRefused reports whether the API server refused a write and would refuse it again: by an admission webhook or
-// policy, by validation, or by RBAC. A webhook that gives no reason answers 400. One that takes away what was written
-// refuses it as well.
+// IsRefused reports whether the API server refused a write and would refuse it again: by an
+// admission webhook or policy, by validation, or by RBAC. A webhook that gives no reason answers
+// 400. One that takes away what was written refuses it as well.
 func IsRefused(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) || IsStripped(err)
 }

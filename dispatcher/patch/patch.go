@@ -21,8 +21,9 @@ const FieldManager = "flex-dispatcher"
 // Fields is a part of an object, as a merge patch sets it. A nil removes a field.
 type Fields = map[string]any
 
-// Merge writes on an object as it was observed. The API server answers with a conflict if the object has changed
-// since, or if it is another one of the same name. It is an error if the object does not show what was written.
+// Merge writes on an object as it was observed. The API server answers with a conflict if the
+// object has changed since, or if it is another one of the same name. It is an error if the object
+// does not show what was written.
 func Merge[T metav1.Object](ctx context.Context, client Patcher[T], obj T, change Fields, subresources ...string) (T, error) {
 	body, err := encode(obj, change, obj.GetResourceVersion())
 	if err != nil {
@@ -39,7 +40,8 @@ func Merge[T metav1.Object](ctx context.Context, client Patcher[T], obj T, chang
 	return answer, UnlessMissing(missing)
 }
 
-// Strategic writes on an object whatever has changed since it was observed, but not on another one of the same name.
+// Strategic writes on an object whatever has changed since it was observed, but not on another one
+// of the same name.
 func Strategic[T metav1.Object](ctx context.Context, client Patcher[T], obj T, change Fields) (T, error) {
 	body, err := encode(obj, change, "")
 	if err != nil {
@@ -77,12 +79,14 @@ func WithoutFinalizer(obj metav1.Object, finalizer string) Fields {
 	return Fields{"metadata": Fields{"finalizers": kept}}
 }
 
-// DropFinalizer returns the strategic merge patch that removes a finalizer of any version of an object, whatever others it has by now.
+// DropFinalizer returns the strategic merge patch that removes a finalizer of any version of an
+// object, whatever others it has by now.
 func DropFinalizer(finalizer string) Fields {
 	return Fields{"metadata": Fields{"$deleteFromPrimitiveList/finalizers": []string{finalizer}}}
 }
 
-// DropGate returns the strategic merge patch that removes a scheduling gate of a pod, and no other controller's.
+// DropGate returns the strategic merge patch that removes a scheduling gate of a pod, and no other
+// controller's.
 func DropGate(gate string) Fields {
 	return Fields{"spec": Fields{"schedulingGates": []any{Fields{"$patch": "delete", "name": gate}}}}
 }

@@ -25,7 +25,8 @@ func (s *sent) Patch(_ context.Context, name string, _ types.PatchType, body []b
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}}, err
 }
 
-// The API server refuses it if there is another object of that name by now, and a merge also if it has changed.
+// The API server refuses it if there is another object of that name by now, and a merge also if it
+// has changed.
 func TestPatchNamesWhatWasObserved(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "one", UID: "uid", ResourceVersion: "7"}}
 	for name, tt := range map[string]struct {

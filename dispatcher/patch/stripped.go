@@ -12,15 +12,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// strippedError is the error of a write that the API server has answered without one, although the object does not
-// have what was written. Without it nothing would follow: an object that has not changed brings no watch event.
+// strippedError is the error of a write that the API server has answered without one, although the
+// object does not have what was written. Without it nothing would follow: an object that has not
+// changed brings no watch event.
 type strippedError struct{ missing []string }
 
 func (e *strippedError) Error() string {
 	return "the API server accepted the write, but a mutating webhook or policy changed it. Missing: " + strings.Join(e.missing, ", ")
 }
 
-// IsStripped reports whether a write was accepted and changed on its way, so that the object does not show it.
+// IsStripped reports whether a write was accepted and changed on its way, so that the object does
+// not show it.
 func IsStripped(err error) bool {
 	_, stripped := errors.AsType[*strippedError](err)
 	return stripped
@@ -86,8 +88,8 @@ func MissingKeys(what string, want, got map[string]string) []string {
 	return out
 }
 
-// MissingFinalizers returns which finalizers were not added, and which were not removed. Those that another client or a
-// webhook has added are none of ours.
+// MissingFinalizers returns which finalizers were not added, and which were not removed. Those that
+// another client or a webhook has added are none of ours.
 func MissingFinalizers(old, want, got []string) []string {
 	var out []string
 	for _, f := range want {

@@ -6,8 +6,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// NameOnNode returns the name that the status of a node has for a PV's volume while it is attached there, in volumesInUse and in volumesAttached:
-// the name of the volume plugin, and what that plugin calls the volume. It returns nothing for a volume that is never attached, such as NFS,
+// NameOnNode returns the name that the status of a node has for a PV's volume while it is attached
+// there, in volumesInUse and in volumesAttached: the name of the volume plugin, and what that
+// plugin calls the volume. It returns nothing for a volume that is never attached, such as NFS,
 // hostPath and local: no node reports those.
 func NameOnNode(pv *corev1.PersistentVolume) corev1.UniqueVolumeName {
 	plugin, name := "", ""

@@ -9,7 +9,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/internal/fixture"
 )
 
-// The names are those that Kubernetes 1.36 gives: GetUniqueVolumeNameFromSpec in pkg/volume/util, GetVolumeName of each plugin.
+// The names are those that Kubernetes 1.36 gives: GetUniqueVolumeNameFromSpec in pkg/volume/util,
+// GetVolumeName of each plugin.
 func TestNameOnNodeIsThatOfTheVolumePlugin(t *testing.T) {
 	for name, test := range map[string]struct {
 		source corev1.PersistentVolumeSource

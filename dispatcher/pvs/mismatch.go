@@ -17,9 +17,9 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
-// Mismatch returns why Kubernetes will never bind a claim, which is unbound, to the PV that was written for it, or
-// nothing if it may. A larger volume is not a mismatch. Another class is not either: Kubernetes binds a PV to the
-// claim that it names whatever its class.
+// Mismatch returns why Kubernetes will never bind a claim, which is unbound, to the PV that was
+// written for it, or nothing if it may. A larger volume is not a mismatch. Another class is not
+// either: Kubernetes binds a PV to the claim that it names whatever its class.
 func Mismatch(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) string {
 	var wrong []string
 	add := func(is bool, format string, args ...any) {
@@ -56,8 +56,9 @@ func Differs(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) s
 		"but selectors and quotas by class do not match it", pv.Name, pv.Spec.StorageClassName, asked)
 }
 
-// OtherRevision returns that a PV names none of the config revisions under which its claim was served, and what to do about it, or nothing, also if these are not
-// known. A PV that names none at all has the run's.
+// OtherRevision returns that a PV names none of the config revisions under which its claim was
+// served, and what to do about it, or nothing, also if these are not known. A PV that names none at
+// all has the run's.
 func OtherRevision(pv *corev1.PersistentVolume, served []string) string {
 	named := pv.Annotations[contract.AnnRevision]
 	if named == "" || len(served) == 0 || slices.Contains(served, named) {
@@ -74,14 +75,17 @@ func IsUnbound(pv *corev1.PersistentVolume) bool {
 	return pv.Status.Phase == "" || pv.Status.Phase == corev1.VolumePending || pv.Status.Phase == corev1.VolumeAvailable
 }
 
-// NeverBound reports whether no claim can ever have been bound to an unbound PV, so that it holds no data. That needs proof: the claim of its UID still
-// exists and is not bound, and the claimRef still names it. An administrator passes on a released PV by a claimRef without a UID, or without any.
+// NeverBound reports whether no claim can ever have been bound to an unbound PV, so that it holds
+// no data. That needs proof: the claim of its UID still exists and is not bound, and the claimRef
+// still names it. An administrator passes on a released PV by a claimRef without a UID, or without
+// any.
 func NeverBound(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) bool {
 	return claim != nil && claim.Spec.VolumeName == "" && IsUnbound(pv) && pv.Spec.ClaimRef != nil && storagehelpers.IsVolumeBoundToClaim(pv, claim)
 }
 
-// Unclaimed returns why the owner of a PV without a live claim cannot be determined, or "" if the claimRef identifies it.
-// Its volume may have data for a claim that does not exist yet: an administrator hands it over, or restores a backup.
+// Unclaimed returns why the owner of a PV without a live claim cannot be determined, or "" if the
+// claimRef identifies it. Its volume may have data for a claim that does not exist yet: an
+// administrator hands it over, or restores a backup.
 func Unclaimed(pv *corev1.PersistentVolume) string {
 	switch ref := pv.Spec.ClaimRef; {
 	case ref == nil:
@@ -93,9 +97,10 @@ func Unclaimed(pv *corev1.PersistentVolume) string {
 	}
 }
 
-// Rival returns why a PV under another name than its UID's may be the volume of that UID, or nothing. Such a PV
-// carries the UID, or it has the volume source of own, the UID's PV, which may be nil, or it names the claim and was
-// created since a run was launched that may have made the volume. The clocks of two API servers may differ by a minute.
+// Rival returns why a PV under another name than its UID's may be the volume of that UID, or
+// nothing. Such a PV carries the UID, or it has the volume source of own, the UID's PV, which may
+// be nil, or it names the claim and was created since a run was launched that may have made the
+// volume. The clocks of two API servers may differ by a minute.
 func Rival(pv, own *corev1.PersistentVolume, uid string, since time.Time) string {
 	ref := pv.Spec.ClaimRef
 	names := ref != nil && string(ref.UID) == uid
@@ -111,8 +116,8 @@ func Rival(pv, own *corev1.PersistentVolume, uid string, since time.Time) string
 	}
 }
 
-// hasSameSource reports whether two PVs stand for the same volume, by their volume sources. A path of a node is another
-// volume on another node.
+// hasSameSource reports whether two PVs stand for the same volume, by their volume sources. A path
+// of a node is another volume on another node.
 func hasSameSource(a, b *corev1.PersistentVolume) bool {
 	if ofNode := a.Spec.HostPath != nil || a.Spec.Local != nil; ofNode && NodesOf(a) != nil && NodesOf(b) != nil && !equality.Semantic.DeepEqual(NodesOf(a), NodesOf(b)) {
 		return false
@@ -120,8 +125,8 @@ func hasSameSource(a, b *corev1.PersistentVolume) bool {
 	return SourceKey(a) != "" && equality.Semantic.DeepEqual(a.Spec.PersistentVolumeSource, b.Spec.PersistentVolumeSource)
 }
 
-// isLeaving reports whether a PV is deleted that no claim holds any more. A storage may hand out a device again as soon as
-// its volume has been deleted, and the PV goes a moment later.
+// isLeaving reports whether a PV is deleted that no claim holds any more. A storage may hand out a
+// device again as soon as its volume has been deleted, and the PV goes a moment later.
 func isLeaving(pv *corev1.PersistentVolume) bool {
 	return pv.DeletionTimestamp != nil && (IsReleased(pv) || IsUnbound(pv))
 }
@@ -154,8 +159,8 @@ func IsReleased(pv *corev1.PersistentVolume) bool {
 	return pv.Status.Phase == corev1.VolumeReleased || pv.Status.Phase == corev1.VolumeFailed
 }
 
-// Owners returns the UID of the claim that a PV was written for and the UID of the claim that it names. Mostly they
-// are the same.
+// Owners returns the UID of the claim that a PV was written for and the UID of the claim that it
+// names. Mostly they are the same.
 func Owners(pv *corev1.PersistentVolume) []string {
 	owners := []string{pv.Annotations[contract.AnnClaimUID]}
 	if ref := pv.Spec.ClaimRef; ref != nil && string(ref.UID) != owners[0] {
@@ -164,8 +169,8 @@ func Owners(pv *corev1.PersistentVolume) []string {
 	return slices.DeleteFunc(owners, func(uid string) bool { return uid == "" })
 }
 
-// OfAnotherProvisioner reports whether the annotations of a PV say that it was made for another provisioner. A PV
-// without the annotation might be this dispatcher's.
+// OfAnotherProvisioner reports whether the annotations of a PV say that it was made for another
+// provisioner. A PV without the annotation might be this dispatcher's.
 func OfAnotherProvisioner(annotations map[string]string, provisioner string) bool {
 	by := annotations[contract.AnnProvisionedBy]
 	return by != "" && by != provisioner

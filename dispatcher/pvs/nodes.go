@@ -15,8 +15,8 @@ func NodesOf(pv *corev1.PersistentVolume) *corev1.NodeSelector {
 	return nil
 }
 
-// NodeOf returns the one node from which a PV's volume is reachable, by its name or its hostname label, whichever the
-// PV has. It returns nothing if there is none, or more than one.
+// NodeOf returns the one node from which a PV's volume is reachable, by its name or its hostname
+// label, whichever the PV has. It returns nothing if there is none, or more than one.
 func NodeOf(pv *corev1.PersistentVolume) string {
 	need := NodesOf(pv)
 	if need == nil || len(need.NodeSelectorTerms) != 1 {
@@ -47,8 +47,9 @@ func Reachable(pv *corev1.PersistentVolume, nodes []*corev1.Node) []*corev1.Node
 	return out
 }
 
-// SharedHostname returns a hostname by which a PV names the node of its volume, and the names of the nodes that all have it, of those from which the volume is
-// reachable. It returns nothing if each hostname is that of one node.
+// SharedHostname returns a hostname by which a PV names the node of its volume, and the names of
+// the nodes that all have it, of those from which the volume is reachable. It returns nothing if
+// each hostname is that of one node.
 func SharedHostname(pv *corev1.PersistentVolume, reachable []*corev1.Node) (hostname string, nodes []string) {
 	having := map[string][]string{}
 	for _, n := range reachable {

@@ -12,9 +12,9 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 )
 
-// Skeleton returns the PV of a request, complete but for its volume source. The image writes all of it, because
-// binding depends on spec.claimRef: a PV without it can be bound to any pending claim of the class, and one without
-// provisioned-by becomes Failed instead of Released.
+// Skeleton returns the PV of a request, complete but for its volume source. The image writes all of
+// it, because binding depends on spec.claimRef: a PV without it can be bound to any pending claim
+// of the class, and one without provisioned-by becomes Failed instead of Released.
 func Skeleton(r contract.Request, cfg config.Config, provisioner string) *corev1.PersistentVolume {
 	pv := &corev1.PersistentVolume{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolume"},
@@ -44,13 +44,15 @@ func Skeleton(r contract.Request, cfg config.Config, provisioner string) *corev1
 	if r.AttributesClass != "" {
 		pv.Spec.VolumeAttributesClassName = new(r.AttributesClass)
 	}
-	// Also with policy Retain: until its run is on record the PV must not disappear unseen. A volume that was kept, with its user's data, was
-	// once undone because its PV had been deleted before the run's end was observed.
+	// Also with policy Retain: until its run is on record the PV must not disappear unseen. A
+	// volume that was kept, with its user's data, was once undone because its PV had been deleted
+	// before the run's end was observed.
 	pv.Finalizers = []string{contract.FinalizerStorage}
 	return pv
 }
 
-// Unproven returns why a PV does not prove that the claim of this UID was provisioned, or nothing if it does.
+// Unproven returns why a PV does not prove that the claim of this UID was provisioned, or nothing
+// if it does.
 func Unproven(pv *corev1.PersistentVolume, uid string) string {
 	switch ref := pv.Spec.ClaimRef; {
 	case pv.Annotations[contract.AnnClaimUID] != uid:

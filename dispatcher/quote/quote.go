@@ -9,7 +9,8 @@ import (
 )
 
 var (
-	// shown has no blank, no quote and no character that a shell or a terminal reads as more than itself.
+	// shown has no blank, no quote and no character that a shell or a terminal reads as more than
+	// itself.
 	shown = regexp.MustCompile(`^[!#%()*+,./0-9:=?@A-Z\[\]^_a-z{}~-]+$`)
 	// bare is what a shell takes as one word that is only itself.
 	bare = regexp.MustCompile(`^[0-9A-Za-z_./:=@%+,-]+$`)
@@ -25,7 +26,8 @@ func Name(name string) string {
 	return strconv.QuoteToASCII(name)
 }
 
-// Line returns a text of several words as a part of one line: line breaks become blanks, and what a terminal would not show is left out.
+// Line returns a text of several words as a part of one line: line breaks become blanks, and what a
+// terminal would not show is left out.
 func Line(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {
@@ -35,7 +37,8 @@ func Line(text string) string {
 	}, strings.Join(strings.Fields(text), " "))
 }
 
-// ControlIn returns a text in a value, which was read from JSON, that has control characters, and false if none has.
+// ControlIn returns a text in a value, which was read from JSON, that has control characters, and
+// false if none has.
 func ControlIn(value any) (string, bool) {
 	switch v := value.(type) {
 	case string:
@@ -65,7 +68,8 @@ func Command(args ...string) string {
 	return strings.Join(words, " ")
 }
 
-// word returns an argument as a word of a shell. In $'…' bash, zsh and POSIX since 2024 read escapes; an older shell reads another text, and still one word.
+// word returns an argument as a word of a shell. In $'…' bash, zsh and POSIX since 2024 read
+// escapes; an older shell reads another text, and still one word.
 func word(arg string) string {
 	switch {
 	case bare.MatchString(arg):

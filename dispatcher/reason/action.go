@@ -5,20 +5,21 @@ import (
 	"hash/fnv"
 )
 
-// room is what the API server's 128 bytes for an event's action leave for its reason, which may come from Kubernetes.
+// room is what the API server's 128 bytes for an event's action leave for its reason, which may
+// come from Kubernetes.
 const room = 100
 
-// ActionOf returns the action of an event. The recorder counts events as repeats by a key that has the action and not
-// the note. With the same action for each note, an event would go on reporting the first cause for minutes when there
-// is another.
+// ActionOf returns the action of an event. The recorder counts events as repeats by a key that has
+// the action and not the note. With the same action for each note, an event would go on reporting
+// the first cause for minutes when there is another.
 func ActionOf(why, note string) string {
 	sum := fnv.New32a()
 	_, _ = sum.Write([]byte(note)) // it never fails
 	return fmt.Sprintf("%s-%08x", why[:min(len(why), room)], sum.Sum32())
 }
 
-// WaitsForAdministrator reports whether a problem about what may be in the storage, or about a pod that nothing starts, stays until an administrator acts. Its event
-// is emitted again and again.
+// WaitsForAdministrator reports whether a problem about what may be in the storage, or about a pod
+// that nothing starts, stays until an administrator acts. Its event is emitted again and again.
 func WaitsForAdministrator(why string) bool {
 	switch why {
 	case VolumeInDoubt, RevisionMissing, RevisionDamaged, DeleteNotSupported, NodeGone, RunNotConfirmed:

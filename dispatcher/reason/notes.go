@@ -10,17 +10,20 @@ import (
 
 // Notes that name nothing, or what their arguments name.
 const (
-	// SelectedAgain is about a claim that came back to a full node. Its arguments: the node, for how long it is full, the verdict, the outcome and the
-	// Job of the run that found it so, another node, and how often the claim was returned.
+	// SelectedAgain is about a claim that came back to a full node. Its arguments: the node, for
+	// how long it is full, the verdict, the outcome and the Job of the run that found it so,
+	// another node, and how often the claim was returned.
 	SelectedAgain = "the scheduler selected the node %s again, which had no room %s ago: %s (%s) of the Job %s; the node %s may have room, so no Job is created " +
 		"(return %d since the last run)"
-	// NotSupported is about a config revision without the verb delete. Its argument is the annotation of the PV that names a revision.
+	// NotSupported is about a config revision without the verb delete. Its argument is the
+	// annotation of the PV that names a revision.
 	NotSupported = "the config revision that created the volume does not support the verb delete. Remedy: name a revision that does in the PV's annotation %s, " +
 		"or set the PV's reclaim policy to Retain"
 	// Unproven is about a PV that proves no provision.
 	Unproven = "its volume may be in use, and is not deleted. Remedy: correct the PersistentVolume. To keep the data, set the reclaim policy to Retain before you " +
 		"delete the PersistentVolume"
-	// KeptByPolicy and KeptByRival are about a volume that another PV may stand for, whose own PV is set to Retain or does not exist.
+	// KeptByPolicy and KeptByRival are about a volume that another PV may stand for, whose own PV
+	// is set to Retain or does not exist.
 	KeptByPolicy = "the volume may be in use, so the reclaim policy of this PersistentVolume is now Retain. Remedy: if no pod needs the volume, delete the other " +
 		"PersistentVolume. Then set the reclaim policy to Delete, and the volume is deleted with its claim"
 	KeptByRival = "the volume may be in use, and is not deleted. Remedy: if no pod needs the volume, delete that PersistentVolume"
@@ -29,7 +32,8 @@ const (
 	// Mismatched is about a PV that its claim cannot be bound to and that another may be bound to.
 	Mismatched = "its volume may be in use, and is not deleted. Remedy: delete its consumers, or correct the PersistentVolume. To keep the data, set the " +
 		"reclaim policy to Retain before you delete the PersistentVolume; the next attempt of this claim uses the volume"
-	// Forgotten is about what a run may have made and an administrator has given up, Kept about what the policy Retain may have kept.
+	// Forgotten is about what a run may have made and an administrator has given up, Kept about
+	// what the policy Retain may have kept.
 	Forgotten = "an administrator has released its record"
 	Kept      = "its PersistentVolume had the reclaim policy Retain, and may have been deleted on purpose"
 	// Released is about what a run may have made whose record is released.
@@ -49,7 +53,8 @@ func BehindProbe(job, why string) string {
 		". It is created when that Job has started or has ended"
 }
 
-// LostNode says that nothing is started while the node of a pod that was deleted by force is not Ready.
+// LostNode says that nothing is started while the node of a pod that was deleted by force is not
+// Ready.
 func LostNode(pod, node string) string {
 	return fmt.Sprintf("%s was force-deleted before its node %s confirmed that it has ended, and the node is not Ready. The pod may still run, so no other Job is started "+
 		"for the claim. Remedy: bring the node back. If the node is shut down for certain, taint it: kubectl taint nodes %s %s=nodeshutdown:NoExecute",
@@ -62,7 +67,8 @@ func Unconfirmed(job string, until time.Time) string {
 		"started for the claim before then", job, until.UTC().Format(time.RFC3339))
 }
 
-// OutsideOfTopologies says that a selected node is in none of the topologies that its class allows. The scheduler selects no such node.
+// OutsideOfTopologies says that a selected node is in none of the topologies that its class allows.
+// The scheduler selects no such node.
 func OutsideOfTopologies(node, class string) string {
 	return fmt.Sprintf("the selected node %s is not in the allowedTopologies of the class %s", node, class)
 }
@@ -80,13 +86,15 @@ func Repelled(node, taint, class string) string {
 		node, class, taint)
 }
 
-// MissingNode says that a run would have to go to a node that does not exist. policy is what the config says of that.
+// MissingNode says that a run would have to go to a node that does not exist. policy is what the
+// config says of that.
 func MissingNode(node, policy string) string {
 	return fmt.Sprintf("%s no longer exists, and the config has node-gone: %s. Remedy: bring the node back. If other nodes reach the storage, set node-gone: any-node in the "+
 		"ConfigMap. To give up the data of the node, set node-gone: forget", node, policy)
 }
 
-// SharedHostname says that several nodes have the hostname by which a PV names the node of its volume.
+// SharedHostname says that several nodes have the hostname by which a PV names the node of its
+// volume.
 func SharedHostname(pv, host string, nodes []string) string {
 	return fmt.Sprintf("the PersistentVolume %s names the node of its volume by the label %s=%s, which the nodes %s all have. No Job is created for the volume, since it could run on "+
 		"the wrong node. Remedy: correct the label of each node that does not have the volume (kubectl label --overwrite node NODE %s=NODE). A kubelet can set this label itself",
@@ -102,7 +110,8 @@ func NoFurtherAttempt(attempts int, expand bool) string {
 	return fmt.Sprintf("no further attempt after %d, the config's max-attempts; the next one follows %s", attempts, next)
 }
 
-// NextAttempt says when the next attempt starts. It may start sooner if the node was full and the scheduler is to select another.
+// NextAttempt says when the next attempt starts. It may start sooner if the node was full and the
+// scheduler is to select another.
 func NextAttempt(pause time.Duration, selectsAgain bool) string {
 	next := "next attempt in " + pause.Round(time.Second).String()
 	if selectsAgain {
@@ -111,14 +120,15 @@ func NextAttempt(pause time.Duration, selectsAgain bool) string {
 	return next
 }
 
-// KeptOnRecord says that a volume that another PV may stand for is kept by the record of a Job. forget is the annotation that releases it.
+// KeptOnRecord says that a volume that another PV may stand for is kept by the record of a Job.
+// forget is the annotation that releases it.
 func KeptOnRecord(job, forget string) string {
 	return "the volume may be in use, so nothing deletes it. Remedy: annotate the Job " + job + " with " + forget +
 		": its record is given up, and the volume stays in the storage"
 }
 
-// RetainedInDoubt says that a run with policy Retain ended as if it had written the PV, and that PV does not exist. forget is the annotation that
-// releases its record.
+// RetainedInDoubt says that a run with policy Retain ended as if it had written the PV, and that PV
+// does not exist. forget is the annotation that releases its record.
 func RetainedInDoubt(job, forget string) string {
 	return "the Job " + job + " ended with exit code 0, but its PersistentVolume does not exist. The reclaim policy is Retain, so the volume is kept. Remedy: delete the volume " +
 		"in the storage if no user needs it, then annotate the Job with " + forget

@@ -1,12 +1,15 @@
 package reason
 
-// Reasons of events. Those of provisioning and of a resize are the ones that users know from other provisioners.
+// Reasons of events. Those of provisioning and of a resize are the ones that users know from other
+// provisioners.
 const (
-	// Provisioning: a Job that provisions the volume was launched, and is not the first, or has not ended for a while.
+	// Provisioning: a Job that provisions the volume was launched, and is not the first, or has not
+	// ended for a while.
 	Provisioning = "Provisioning"
 	// ProvisioningSucceeded: the PV exists. It is not said of a first attempt in a batch.
 	ProvisioningSucceeded = "ProvisioningSucceeded"
-	// ProvisioningFailed: a run failed: its verdict, the image's message for the user, the Job, and the time of the next attempt.
+	// ProvisioningFailed: a run failed: its verdict, the image's message for the user, the Job, and
+	// the time of the next attempt.
 	ProvisioningFailed = "ProvisioningFailed"
 	// ContainerOutput: the last lines of a run's output.
 	ContainerOutput = "ContainerOutput"
@@ -16,11 +19,13 @@ const (
 	AmbiguousConfig = "AmbiguousConfig"
 	// InvalidConfig: all faults of the config, by field.
 	InvalidConfig = "InvalidConfig"
-	// ConfigWarning: the config is used, but should be changed: a faulty edit, a password in plain text, nodes that any kubelet may join.
+	// ConfigWarning: the config is used, but should be changed: a faulty edit, a password in plain
+	// text, nodes that any kubelet may join.
 	ConfigWarning = "ConfigWarning"
 	// ServiceAccountRefused: the config's ServiceAccount does not exist, or lacks the label.
 	ServiceAccountRefused = "ServiceAccountRefused"
-	// NamespaceNotServed: class or revision name a namespace that the dispatcher does not serve, or in which it lacks permissions.
+	// NamespaceNotServed: class or revision name a namespace that the dispatcher does not serve, or
+	// in which it lacks permissions.
 	NamespaceNotServed = "NamespaceNotServed"
 	// WaitingForClass: the class no longer exists.
 	WaitingForClass = "WaitingForClass"
@@ -30,7 +35,8 @@ const (
 	SnapshotNotSupported = "SnapshotNotSupported"
 	// DataSourceNotSupported: the config does not say that its image can clone a claim.
 	DataSourceNotSupported = "DataSourceNotSupported"
-	// AttributesClassNotSupported: the claim has a volumeAttributesClassName, and the config does not say that its PVs can have one.
+	// AttributesClassNotSupported: the claim has a volumeAttributesClassName, and the config does
+	// not say that its PVs can have one.
 	AttributesClassNotSupported = "AttributesClassNotSupported"
 	// SourceNotFound: the claim to clone does not exist.
 	SourceNotFound = "SourceNotFound"
@@ -38,7 +44,8 @@ const (
 	SourceNotBound = "SourceNotBound"
 	// SourceRefused: the other namespace does not consent to the clone, or has no such claim.
 	SourceRefused = "SourceRefused"
-	// RunNotConfirmed: the pod of a Job waits for the dispatcher's confirmation for longer than usual.
+	// RunNotConfirmed: the pod of a Job waits for the dispatcher's confirmation for longer than
+	// usual.
 	RunNotConfirmed = "RunNotConfirmed"
 	// LaunchFailed: the API server refused the Job.
 	LaunchFailed = "LaunchFailed"
@@ -52,25 +59,34 @@ const (
 	Undoing = "Undoing"
 	// UndoFailed: an undo failed; it is tried again.
 	UndoFailed = "UndoFailed"
-	// LeftBehind: something stays in the storage, and the event says why: the image does not support delete, the node no longer exists and the config says
-	// node-gone: forget, the PV had the policy Retain or was removed by hand, or an administrator has given the record up.
+	// LeftBehind: something stays in the storage, and the event says why: the image does not
+	// support delete, the node no longer exists and the config says node-gone: forget, the PV had
+	// the policy Retain or was removed by hand, or an administrator has given the record up.
 	LeftBehind = "LeftBehind"
-	// VolumeInDoubt: a PV does not prove the provision, or has a wrong name, or cannot be bound and is retained or in use: nothing is deleted while it exists. Or several nodes have
-	// the hostname by which it names the node of its volume: nothing runs for it.
+	// VolumeInDoubt: a PV does not prove the provision, or has a wrong name, or cannot be bound and
+	// is retained or in use: nothing is deleted while it exists. Or several nodes have the hostname
+	// by which it names the node of its volume: nothing runs for it.
 	VolumeInDoubt = "VolumeInDoubt"
-	// ResultNotShown: a webhook, a policy or RBAC refuses the annotations of a result on the claim; everything else continues.
+	// ResultNotShown: a webhook, a policy or RBAC refuses the annotations of a result on the claim;
+	// everything else continues.
 	ResultNotShown = "ResultNotShown"
-	// WriteRefused: a webhook, a policy or RBAC refuses a write on a Job, its pod, a claim or a PV, or takes away what was written.
+	// WriteRefused: a webhook, a policy or RBAC refuses a write on a Job, its pod, a claim or a PV,
+	// or takes away what was written.
 	WriteRefused = "WriteRefused"
-	// Rescheduling: its node has no room, now or a moment ago, never started the Job or no longer exists: the annotation volume.kubernetes.io/selected-node is removed, and the scheduler selects again. The record of the run before says so first.
+	// Rescheduling: its node has no room, now or a moment ago, never started the Job or no longer
+	// exists: the annotation volume.kubernetes.io/selected-node is removed, and the scheduler
+	// selects again. The record of the run before says so first.
 	Rescheduling = "Rescheduling"
-	// NodeGone: the node of the volume, or of what may have been made, does not exist any more, and the config says to wait for it.
+	// NodeGone: the node of the volume, or of what may have been made, does not exist any more, and
+	// the config says to wait for it.
 	NodeGone = "NodeGone"
-	// VolumeWithdrawn: the PV that an image wrote can never be bound to the claim; it is deleted with its volume, and the claim is provisioned again.
+	// VolumeWithdrawn: the PV that an image wrote can never be bound to the claim; it is deleted
+	// with its volume, and the claim is provisioned again.
 	VolumeWithdrawn = "VolumeWithdrawn"
 	// VolumeDiffers: the claim can use the PV, but it is not what was asked for.
 	VolumeDiffers = "VolumeDiffers"
-	// Deleting: a Job has deleted the volume, or was launched to, as Provisioning says of a provision.
+	// Deleting: a Job has deleted the volume, or was launched to, as Provisioning says of a
+	// provision.
 	Deleting = "Deleting"
 	// VolumeFailedDelete: the delete failed; it is tried again.
 	VolumeFailedDelete = "VolumeFailedDelete"
@@ -90,6 +106,7 @@ const (
 	FileSystemResizeRequired = "FileSystemResizeRequired"
 	// VolumeResizeSuccessful: the claim has its size.
 	VolumeResizeSuccessful = "VolumeResizeSuccessful"
-	// ExpansionNotSupported: the class, or the revision that made the volume, does not support expand.
+	// ExpansionNotSupported: the class, or the revision that made the volume, does not support
+	// expand.
 	ExpansionNotSupported = "ExpansionNotSupported"
 )

@@ -16,8 +16,9 @@ import (
 // grantRetry is how soon the consent of a namespace is read again, since grants are not watched.
 const grantRetry = time.Minute
 
-// resolveSource finds what a claim's volume is to be cloned from. The source's PV is found through the source claim's
-// binding, never through what a user can write. Otherwise a user could read any volume of the storage.
+// resolveSource finds what a claim's volume is to be cloned from. The source's PV is found through
+// the source claim's binding, never through what a user can write. Otherwise a user could read any
+// volume of the storage.
 func (f *Resolver) resolveSource(ctx context.Context, claim *corev1.PersistentVolumeClaim) (*contract.Source, *decide.Problem, error) {
 	asked := cluster.CloneSource(claim)
 	name := asked.Name
@@ -41,8 +42,8 @@ func (f *Resolver) resolveSource(ctx context.Context, claim *corev1.PersistentVo
 	return &contract.Source{Kind: contract.SourceClaim, Namespace: name.Namespace, Name: name.Name, UID: string(source.UID), PVName: pv}, nil, nil
 }
 
-// boundPV returns the name of the PV that a claim is bound to, or nothing. A user can write spec.volumeName on a
-// claim, so only the PV's claimRef decides which claim the PV belongs to.
+// boundPV returns the name of the PV that a claim is bound to, or nothing. A user can write
+// spec.volumeName on a claim, so only the PV's claimRef decides which claim the PV belongs to.
 func (f *Resolver) boundPV(claim *corev1.PersistentVolumeClaim) string {
 	pv := f.Caches.PVs.Named(claim.Spec.VolumeName)
 	if pv == nil || pv.Spec.ClaimRef == nil || pv.Spec.ClaimRef.UID != claim.UID || claim.Status.Phase != corev1.ClaimBound {
@@ -51,9 +52,9 @@ func (f *Resolver) boundPV(claim *corev1.PersistentVolumeClaim) string {
 	return pv.Name
 }
 
-// refuseSource returns the problem that another namespace does not allow its claim to be cloned. It returns the same
-// problem if no such claim exists there, so that no user learns which claims do. The name, which a user wrote, goes
-// into a request only if a claim has it.
+// refuseSource returns the problem that another namespace does not allow its claim to be cloned. It
+// returns the same problem if no such claim exists there, so that no user learns which claims do.
+// The name, which a user wrote, goes into a request only if a claim has it.
 func (f *Resolver) refuseSource(ctx context.Context, source types.NamespacedName, to string, found bool) (*decide.Problem, error) {
 	if source.Namespace == to {
 		return nil, nil //nolint:nilnil // nothing is in the way

@@ -29,7 +29,8 @@ type Resolver struct {
 	Provisioner string
 	// Namespace is where the config of a class is that names no other.
 	Namespace string
-	// Judged keeps what was found in config sources, nil for nothing. It is of one Provisioner and of one Allowed.
+	// Judged keeps what was found in config sources, nil for nothing. It is of one Provisioner and
+	// of one Allowed.
 	Judged *Judged
 	// Allowed is what pods and PVs may use of a node, by namespace.
 	Allowed jobs.Allowances
@@ -41,7 +42,8 @@ type Resolved struct {
 	Config config.Config
 	Class  *storagev1.StorageClass
 	Source *contract.Source
-	// Node is where the selected node of a pending claim is, if the scheduler has selected one that exists.
+	// Node is where the selected node of a pending claim is, if the scheduler has selected one that
+	// exists.
 	Node NodeTopology
 	// From is the class's ConfigMap, if there is just one. Faulty is set if the problem lies in it.
 	From   *corev1.ConfigMap
@@ -110,8 +112,8 @@ func (f *Resolver) resolveConfig(r *Resolved) {
 	}
 }
 
-// Delete finds how a volume that was made, or may have been, would be deleted: under the revision that made
-// it, even if its ConfigMap and its class no longer exist.
+// Delete finds how a volume that was made, or may have been, would be deleted: under the revision
+// that made it, even if its ConfigMap and its class no longer exist.
 func (f *Resolver) Delete(uid types.UID, name string) Resolved {
 	if name == "" {
 		return Resolved{Target: decide.Target{Problem: decide.Problemf(reason.RevisionMissing,
@@ -142,8 +144,9 @@ func (f *Resolver) Delete(uid types.UID, name string) Resolved {
 	return r
 }
 
-// ParallelToday returns how many Jobs the class of a revision may run now. Who lowers max-parallel spares a storage that
-// old revisions use as well. Without one present config that can be read the revision's own number holds.
+// ParallelToday returns how many Jobs the class of a revision may run now. Who lowers max-parallel
+// spares a storage that old revisions use as well. Without one present config that can be read the
+// revision's own number holds.
 func (f *Resolver) ParallelToday(old config.Config) int {
 	if today, found := f.presentOf(old); found {
 		return today.MaxParallel
@@ -151,8 +154,10 @@ func (f *Resolver) ParallelToday(old config.Config) int {
 	return old.MaxParallel
 }
 
-// memoryToday returns the memory limit of a revision's runs. The event about one that needed more says to raise the limit in the ConfigMap, and a volume stays with
-// the revision that made it: so the limit that the same ConfigMap sets now holds for its older revisions. Where it sets none, the revision's own holds.
+// memoryToday returns the memory limit of a revision's runs. The event about one that needed more
+// says to raise the limit in the ConfigMap, and a volume stays with the revision that made it: so
+// the limit that the same ConfigMap sets now holds for its older revisions. Where it sets none, the
+// revision's own holds.
 func (f *Resolver) memoryToday(old config.Config) resource.Quantity {
 	if today, found := f.presentOf(old); found && today.Source.Name == old.Source.Name && !today.MemoryLimit.IsZero() {
 		return today.MemoryLimit
@@ -193,7 +198,8 @@ func (f *Resolver) configFor(class *storagev1.StorageClass) (*corev1.ConfigMap, 
 	}
 }
 
-// problemWith returns the problem that a config source has, or that the cluster lacks what it needs.
+// problemWith returns the problem that a config source has, or that the cluster lacks what it
+// needs.
 func (f *Resolver) problemWith(j Judgement) *decide.Problem {
 	src, account := j.Source, j.Config.ServiceAccount
 	switch {
@@ -229,7 +235,8 @@ func unsupported(claim *corev1.PersistentVolumeClaim) *decide.Problem {
 	return decide.Problemf(reason.SelectorNotSupported, "a selector chooses among existing PersistentVolumes: a new one cannot be provisioned for it")
 }
 
-// attributesProblem returns the problem that the PV of a claim cannot have its VolumeAttributesClass.
+// attributesProblem returns the problem that the PV of a claim cannot have its
+// VolumeAttributesClass.
 func attributesProblem(claim *corev1.PersistentVolumeClaim, cfg config.Config) *decide.Problem {
 	name := claim.Spec.VolumeAttributesClassName
 	if name == nil || *name == "" || cfg.AttributesClasses {
@@ -240,7 +247,8 @@ func attributesProblem(claim *corev1.PersistentVolumeClaim, cfg config.Config) *
 		*name, cfg.Source.Namespace, cfg.Source.Name)
 }
 
-// unserved returns the problem that the namespace of a config revision, "namespace/name", is not served, or nil.
+// unserved returns the problem that the namespace of a config revision, "namespace/name", is not
+// served, or nil.
 func (f *Resolver) unserved(revision string) *decide.Problem {
 	ns, _, named := strings.Cut(revision, "/")
 	if why := f.Caches.WhyUnserved(ns); named && why != "" {
@@ -249,13 +257,15 @@ func (f *Resolver) unserved(revision string) *decide.Problem {
 	return nil
 }
 
-// IsRenewed reports whether a class is not older than a claim of it. The class may have been created anew, and then the claim may have been served
-// from another namespace: a class's parameters never change.
+// IsRenewed reports whether a class is not older than a claim of it. The class may have been
+// created anew, and then the claim may have been served from another namespace: a class's
+// parameters never change.
 func IsRenewed(class *storagev1.StorageClass, claim *corev1.PersistentVolumeClaim) bool {
 	return !class.CreationTimestamp.Before(&claim.CreationTimestamp)
 }
 
-// dropped returns the problem that a claim may have Jobs in a namespace that was served before and is not served now, or nil.
+// dropped returns the problem that a claim may have Jobs in a namespace that was served before and
+// is not served now, or nil.
 func (f *Resolver) dropped(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) *decide.Problem {
 	dropped := f.Caches.Dropped()
 	if len(dropped.Namespaces) == 0 || !IsRenewed(class, claim) {

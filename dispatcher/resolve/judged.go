@@ -14,15 +14,17 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 )
 
-// mostJudged is how many judgements are kept, some KiB each, and mostBytes how large they may be together. A class has a few, one for each revision in use.
+// mostJudged is how many judgements are kept, some KiB each, and mostBytes how large they may be
+// together. A class has a few, one for each revision in use.
 const (
 	mostJudged = 1000
 	mostBytes  = 32 << 20
 )
 
-// Judged keeps what was found in config sources, by their content, and by the objects that hold them: an object of a cache never changes, and another
-// one takes its place. Each observation of a claim needs that twice, and decoding a source and building the pod to judge it would take most of an
-// observation's time.
+// Judged keeps what was found in config sources, by their content, and by the objects that hold
+// them: an object of a cache never changes, and another one takes its place. Each observation of a
+// claim needs that twice, and decoding a source and building the pod to judge it would take most of
+// an observation's time.
 type Judged struct {
 	mu       sync.Mutex
 	byObject kept[any]
@@ -40,15 +42,16 @@ type Judgement struct {
 	Source config.Source
 	Config config.Config
 	Faults field.ErrorList
-	// Said are the faults as they are reported, and size how much is kept with the judgement, in bytes.
+	// Said are the faults as they are reported, and size how much is kept with the judgement, in
+	// bytes.
 	Said string
 	size int
 	// Damaged is why the source cannot be decoded. Then there is nothing else.
 	Damaged error
 }
 
-// present, stored and moved are the keys of a ConfigMap and the class that it serves, of a revision, and of a ConfigMap that serves what an older
-// revision has made.
+// present, stored and moved are the keys of a ConfigMap and the class that it serves, of a
+// revision, and of a ConfigMap that serves what an older revision has made.
 type (
 	present struct {
 		cm    *corev1.ConfigMap
@@ -71,7 +74,8 @@ func (f *Resolver) JudgeStored(revision *appsv1.ControllerRevision) Judgement {
 	return f.judge(stored{revision}, func() (config.Source, error) { return config.StoredSource(revision) })
 }
 
-// judgeMoved judges a ConfigMap as if it served what an older source has made. Its source keeps the name of the older revision.
+// judgeMoved judges a ConfigMap as if it served what an older source has made. Its source keeps the
+// name of the older revision.
 func (f *Resolver) judgeMoved(cm *corev1.ConfigMap, old config.Source) Judgement {
 	return f.judge(moved{cm, old.Revision()}, func() (config.Source, error) {
 		old.Name, old.Data, old.DataSize = cm.Name, cm.Data, config.DroppedSize(cm)

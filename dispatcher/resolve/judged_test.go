@@ -21,7 +21,8 @@ func configOf(image string) (*corev1.ConfigMap, *storagev1.StorageClass) {
 	return cm, class
 }
 
-// A source that changes is judged anew though its name stays; one that does not change is judged once.
+// A source that changes is judged anew though its name stays; one that does not change is judged
+// once.
 func TestASourceIsJudgedOnceAndByItsContent(t *testing.T) {
 	f := &Resolver{Provisioner: "flex-provisioner.io", Judged: &Judged{}}
 	for range 2 {
@@ -66,7 +67,8 @@ func TestJudgementsAreBounded(t *testing.T) {
 	}
 }
 
-// An administrator's editor saves a ConfigMap again and again: what was found in each is not kept for ever, though they are few.
+// An administrator's editor saves a ConfigMap again and again: what was found in each is not kept
+// for ever, though they are few.
 func TestJudgementsOfLargeConfigsAreBounded(t *testing.T) {
 	f := &Resolver{Provisioner: "flex-provisioner.io", Judged: &Judged{}}
 	for i := range 400 {

@@ -25,8 +25,9 @@ type NodeTopology struct {
 // topologyLabels are the labels that say where a node is.
 var topologyLabels = []string{corev1.LabelTopologyZone, corev1.LabelTopologyRegion, corev1.LabelHostname}
 
-// TopologyOf returns where a node is, by its name or its hostname label, which a PV mostly uses. A node without the
-// labels, or one that does not exist, has no topology. That is no reason to hold up a run.
+// TopologyOf returns where a node is, by its name or its hostname label, which a PV mostly uses. A
+// node without the labels, or one that does not exist, has no topology. That is no reason to hold
+// up a run.
 func (f *Resolver) TopologyOf(name string) NodeTopology {
 	out := NodeTopology{Name: name}
 	for _, node := range f.Caches.Nodes.By(cluster.ByNode, name) {
@@ -49,8 +50,8 @@ func topologyOfNode(node *corev1.Node) NodeTopology {
 	return out
 }
 
-// selectedNode returns the node that the scheduler has selected for a claim. Where none selects nodes, whoever may write the
-// claim chooses the annotation's text, and it says nothing.
+// selectedNode returns the node that the scheduler has selected for a claim. Where none selects
+// nodes, whoever may write the claim chooses the annotation's text, and it says nothing.
 func selectedNode(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) string {
 	if !WaitsForNode(class) {
 		return ""
@@ -58,8 +59,9 @@ func selectedNode(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageC
 	return claim.Annotations[storagehelpers.AnnSelectedNode]
 }
 
-// observeSelectedNode notes if the node that the scheduler has selected for a claim no longer exists or is excluded, and where it is. The cache may not have a
-// node yet that was added a moment ago, and a claim must not be provisioned in the default zone for that.
+// observeSelectedNode notes if the node that the scheduler has selected for a claim no longer
+// exists or is excluded, and where it is. The cache may not have a node yet that was added a moment
+// ago, and a claim must not be provisioned in the default zone for that.
 func (r *Resolved) observeSelectedNode(ctx context.Context, reader cluster.Reader) error {
 	t := &r.Target
 	if !t.NodeSelected || t.Node == "" {
@@ -81,8 +83,9 @@ func (r *Resolved) observeSelectedNode(ctx context.Context, reader cluster.Reade
 // Allows reports whether class and config allow a volume on a node.
 func (r *Resolved) Allows(node *corev1.Node) bool { return r.whyExcluded(node) == "" }
 
-// whyExcluded returns why class and config allow no volume on a node, or nothing. Which nodes take the config's pod is about the node of the run, which is
-// the volume's only with run-on: selected-node.
+// whyExcluded returns why class and config allow no volume on a node, or nothing. Which nodes take
+// the config's pod is about the node of the run, which is the volume's only with run-on:
+// selected-node.
 func (r *Resolved) whyExcluded(node *corev1.Node) string {
 	terms := r.Class.AllowedTopologies
 	if len(terms) > 0 && !slices.ContainsFunc(terms, func(term corev1.TopologySelectorTerm) bool { return isIn(node, term) }) {
@@ -101,8 +104,9 @@ func (r *Resolved) whyExcluded(node *corev1.Node) string {
 	return ""
 }
 
-// repelledBy returns a taint of a node that the config's pod does not tolerate, or nil. Those by which Kubernetes says how a node is at the moment do not count:
-// a node that is cordoned or not Ready is waited for.
+// repelledBy returns a taint of a node that the config's pod does not tolerate, or nil. Those by
+// which Kubernetes says how a node is at the moment do not count: a node that is cordoned or not
+// Ready is waited for.
 func (r *Resolved) repelledBy(node *corev1.Node) *corev1.Taint {
 	for i := range node.Spec.Taints {
 		taint := &node.Spec.Taints[i]

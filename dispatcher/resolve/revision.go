@@ -16,9 +16,9 @@ func (f *Resolver) Siblings(src config.Source) []*appsv1.ControllerRevision {
 	return f.Caches.Revisions.In(src.Namespace).By(cluster.ByConfig, config.NameOfRevision(src.RevisionName()))
 }
 
-// isCurrent reports whether a source is stored as its config's newest revision, which is the fallback if the next
-// edit is faulty. One that is marked as unused may be deleted at any moment, so it does not count as stored until the
-// mark has been removed.
+// isCurrent reports whether a source is stored as its config's newest revision, which is the
+// fallback if the next edit is faulty. One that is marked as unused may be deleted at any moment,
+// so it does not count as stored until the mark has been removed.
 func (f *Resolver) isCurrent(src config.Source) bool {
 	stored := f.Caches.Revisions.Named(src.Revision())
 	return stored != nil && stored.Annotations[config.AnnUnusedSince] == "" && stored.Revision == NewestNumber(f.Siblings(src))
@@ -33,8 +33,8 @@ func NewestNumber(revisions []*appsv1.ControllerRevision) int64 {
 	return last
 }
 
-// lastGood returns the newest stored revision of a config whose ConfigMap is faulty now. It skips the revisions of a
-// class that was recreated with other parameters, since that is another request.
+// lastGood returns the newest stored revision of a config whose ConfigMap is faulty now. It skips
+// the revisions of a class that was recreated with other parameters, since that is another request.
 func (f *Resolver) lastGood(src config.Source) (config.Config, bool) {
 	newestFirst := slices.SortedFunc(slices.Values(f.Siblings(src)), func(a, b *appsv1.ControllerRevision) int { return cmp.Compare(b.Revision, a.Revision) })
 	for _, r := range newestFirst {

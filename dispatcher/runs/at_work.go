@@ -10,8 +10,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 )
 
-// HoldsSlot reports whether a container of a Job may be at work now or later, init containers included. One that cannot
-// start may start at any moment.
+// HoldsSlot reports whether a container of a Job may be at work now or later, init containers
+// included. One that cannot start may start at any moment.
 func HoldsSlot(job *batchv1.Job, pods []*corev1.Pod, now time.Time) bool {
 	switch {
 	case slices.ContainsFunc(pods, func(pod *corev1.Pod) bool { return IsAtWork(pod, now) }), now.Before(jobs.HeadOf(job).MayRunUntil):
@@ -21,29 +21,31 @@ func HoldsSlot(job *batchv1.Job, pods []*corev1.Pod, now time.Time) bool {
 	}
 }
 
-// IsAtWork reports whether a container of a pod may be at work now or later. Without a report from its node
-// that its containers have ended it may until the pod's own deadline.
+// IsAtWork reports whether a container of a pod may be at work now or later. Without a report from
+// its node that its containers have ended it may until the pod's own deadline.
 func IsAtWork(pod *corev1.Pod, now time.Time) bool {
 	may, _ := MayRun(pod, now)
 	return may && !HaveContainersEnded(pod)
 }
 
-// HaveContainersEnded reports whether a pod's node says that all its containers have ended. The pod's phase follows when its sandbox and
-// network have been removed. Until then the end is not final: a node that starts anew may run a container again. So this frees a slot, and nothing
-// else is launched for the claim.
+// HaveContainersEnded reports whether a pod's node says that all its containers have ended. The
+// pod's phase follows when its sandbox and network have been removed. Until then the end is not
+// final: a node that starts anew may run a container again. So this frees a slot, and nothing else
+// is launched for the claim.
 func HaveContainersEnded(pod *corev1.Pod) bool {
 	statuses := slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses)
 	known := len(statuses) == len(pod.Spec.InitContainers)+len(pod.Spec.Containers)
 	return known && len(statuses) > 0 && !slices.ContainsFunc(statuses, func(s corev1.ContainerStatus) bool { return s.State.Terminated == nil })
 }
 
-// IsOver reports whether no container of a pod can be running any more, as its node has said, or since it never had one.
+// IsOver reports whether no container of a pod can be running any more, as its node has said, or
+// since it never had one.
 func IsOver(pod *corev1.Pod) bool {
 	return isDeletedUnscheduled(pod) || hasPodEnded(pod) && !isUnconfirmed(pod)
 }
 
-// HasReportedEnd reports whether a Job alone shows that no container of it can be running any more: it is Complete or
-// Failed, and no outcome was recorded without a report from its node.
+// HasReportedEnd reports whether a Job alone shows that no container of it can be running any more:
+// it is Complete or Failed, and no outcome was recorded without a report from its node.
 func HasReportedEnd(job *batchv1.Job) bool {
 	return IsFinished(job) && jobs.HeadOf(job).MayRunUntil.IsZero()
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/quote"
 )
 
-// DescribedPV is what a container of a config with write-pv: dispatcher writes into its termination message: the part
-// of the PV that only the container knows. Such a container has no API token.
+// DescribedPV is what a container of a config with write-pv: dispatcher writes into its termination
+// message: the part of the PV that only the container knows. Such a container has no API token.
 type DescribedPV struct {
 	Source       corev1.PersistentVolumeSource `json:"source"`
 	NodeAffinity *corev1.VolumeNodeAffinity    `json:"nodeAffinity,omitempty"`
@@ -36,7 +36,8 @@ func Description(pods []*corev1.Pod) (string, error) {
 	return terminated.Message, nil
 }
 
-// ReadDescribedPV parses what a container has said of its PV. Its error says what the image must write.
+// ReadDescribedPV parses what a container has said of its PV. Its error says what the image must
+// write.
 func ReadDescribedPV(description string) (DescribedPV, error) {
 	var described DescribedPV
 	decoder := json.NewDecoder(strings.NewReader(description))
@@ -56,8 +57,8 @@ func ReadDescribedPV(description string) (DescribedPV, error) {
 
 // checkPrintable returns an error if a text in a description has control characters. They would
 // stand in the arguments of a node's programs, and on the terminals of all who look at the PV. What
-// was decoded is checked, not what was read: of a key that is given twice with two spellings, and of
-// a list that follows a longer one, the two decodings of one text differ.
+// was decoded is checked, not what was read: of a key that is given twice with two spellings, and
+// of a list that follows a longer one, the two decodings of one text differ.
 func (o DescribedPV) checkPrintable() error {
 	decoded, err := json.Marshal(o)
 	if err != nil {
@@ -73,8 +74,8 @@ func (o DescribedPV) checkPrintable() error {
 	return nil
 }
 
-// Complete returns the PV: its request's skeleton, completed by what the container described. It rejects what the
-// skeleton's namespace may not use. The API server validates the rest.
+// Complete returns the PV: its request's skeleton, completed by what the container described. It
+// rejects what the skeleton's namespace may not use. The API server validates the rest.
 func (o DescribedPV) Complete(skeleton *corev1.PersistentVolume, allowed jobs.Allowance) (*corev1.PersistentVolume, error) {
 	pv := skeleton.DeepCopy()
 	pv.Spec.PersistentVolumeSource = o.Source
@@ -95,8 +96,9 @@ func (o DescribedPV) Complete(skeleton *corev1.PersistentVolume, allowed jobs.Al
 	return pv, nil
 }
 
-// checkNode returns why the volume may not be in a directory of a node. The rule is that of deploy/base/pv-source-policy.yaml, which
-// judges the dispatcher, too: so the event of the claim says what the image must change.
+// checkNode returns why the volume may not be in a directory of a node. The rule is that of
+// deploy/base/pv-source-policy.yaml, which judges the dispatcher, too: so the event of the claim
+// says what the image must change.
 func (o DescribedPV) checkNode(name string, allowed jobs.Allowance) error {
 	want := allowed.VolumePaths(name)
 	for _, path := range nodePaths(o.Source) {

@@ -18,8 +18,9 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/internal/fixture"
 )
 
-// Whatever a container says of its PV, the PV is the request's but for source, nodes and a larger capacity, is in no directory of a node but its own, and can be
-// written as JSON and read back as the same.
+// Whatever a container says of its PV, the PV is the request's but for source, nodes and a larger
+// capacity, is in no directory of a node but its own, and can be written as JSON and read back as
+// the same.
 func FuzzDescribedPV(f *testing.F) {
 	const own = "/srv/flex/pvc-" + fixture.UID
 	f.Add(`{"source": {"nfs": {"server": "filer", "path": "/a"}}, "capacity": "2Gi"}`)
@@ -80,7 +81,8 @@ func mustBeAsAsked(t *testing.T, pv *corev1.PersistentVolume) {
 	}
 }
 
-// mustBeOnNoNode checks that a volume which is a directory of a node is the one that is its own there, and only where that is allowed.
+// mustBeOnNoNode checks that a volume which is a directory of a node is the one that is its own
+// there, and only where that is allowed.
 func mustBeOnNoNode(t *testing.T, pv *corev1.PersistentVolume, allowed jobs.Allowance, own string) {
 	t.Helper()
 	mayBe := func(path string) bool { return len(allowed.HostPaths) > 0 && path == own }

@@ -14,8 +14,9 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/internal/fixture"
 )
 
-// What admission would refuse to the dispatcher is refused before, in words that name what the image must change: the path of a volume on a
-// node is that of the policy on node directories, and so is the type of its hostPath.
+// What admission would refuse to the dispatcher is refused before, in words that name what the
+// image must change: the path of a volume on a node is that of the policy on node directories, and
+// so is the type of its hostPath.
 func TestADescribedVolumeOnANodeIsInADirectoryOfItsOwn(t *testing.T) {
 	const own, shape = "/srv/flex/pvc-" + fixture.UID, "which must be /srv/flex/pvc-" + fixture.UID
 	for name, tt := range map[string]struct{ source, refusal string }{
@@ -51,7 +52,8 @@ func TestADescribedVolumeOnANodeIsInADirectoryOfItsOwn(t *testing.T) {
 	}
 }
 
-// A control character in a text of a description would stand in the arguments of a node's programs, and on the terminals of all who look at the PV.
+// A control character in a text of a description would stand in the arguments of a node's programs,
+// and on the terminals of all who look at the PV.
 func TestADescriptionHasNoControlCharacters(t *testing.T) {
 	for _, description := range []string{
 		`{"source": {"nfs": {"server": "filer\n", "path": "/"}}}`,
@@ -82,7 +84,8 @@ func TestADescribedVolumeOnANodeNeedsAnAllowance(t *testing.T) {
 	}
 }
 
-// To parse a quantity may take minutes, and to compare it, too. The dispatcher would serve no other claim meanwhile.
+// To parse a quantity may take minutes, and to compare it, too. The dispatcher would serve no other
+// claim meanwhile.
 func TestACapacityWithALongExponentIsRefused(t *testing.T) {
 	for _, capacity := range []string{`"1e-99999999"`, `1E-99999999`, `"1e+99999999"`, `1e100`} {
 		description := `{"source": {"nfs": {"server": "filer", "path": "/a"}}, "capacity": ` + capacity + `}`

@@ -17,8 +17,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
-// Whatever a container writes, its outcome can be recorded and is read back as the same, and no claim of a batch is done by the result of another
-// one.
+// Whatever a container writes, its outcome can be recorded and is read back as the same, and no
+// claim of a batch is done by the result of another one.
 func FuzzTerminationMessage(f *testing.F) {
 	f.Add(int32(0), `{"uid":"one","code":0}`+"\n"+`{"uid":"two","code":75,"message":"claim: busy"}`)
 	f.Add(int32(1), "claim: no room\n+ set -x\n")
@@ -44,7 +44,8 @@ func FuzzTerminationMessage(f *testing.F) {
 	})
 }
 
-// mayBeDone reports whether a claim of a batch may count as done: its own result says so, or it has none, and nothing has failed.
+// mayBeDone reports whether a claim of a batch may count as done: its own result says so, or it has
+// none, and nothing has failed.
 func mayBeDone(code int32, message, uid string) bool {
 	listed := slices.DeleteFunc(contract.DecodeResults(message), isDamaged)
 	if slices.ContainsFunc(listed, func(r contract.Result) bool { return r.UID == uid && r.IsDone() }) {

@@ -10,8 +10,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 )
 
-// GatedPod returns the pod of a Job that waits for the dispatcher's confirmation, or nil. A pod that is being deleted gets no
-// node any more.
+// GatedPod returns the pod of a Job that waits for the dispatcher's confirmation, or nil. A pod
+// that is being deleted gets no node any more.
 func GatedPod(pods []*corev1.Pod) *corev1.Pod {
 	for _, pod := range pods {
 		if pod.DeletionTimestamp == nil && hasGate(pod) {
@@ -25,9 +25,10 @@ func hasGate(pod *corev1.Pod) bool {
 	return slices.Contains(pod.Spec.SchedulingGates, corev1.PodSchedulingGate{Name: jobs.GateConfirm})
 }
 
-// MayRun reports whether a container of a pod may be running now or later, and until when at most, zero for no limit. It may not when its
-// node has reported the end, or when the pod was deleted before it had a node. Without a report from its node it may until its own deadline,
-// and longer if the node is lost.
+// MayRun reports whether a container of a pod may be running now or later, and until when at most,
+// zero for no limit. It may not when its node has reported the end, or when the pod was deleted
+// before it had a node. Without a report from its node it may until its own deadline, and longer if
+// the node is lost.
 func MayRun(pod *corev1.Pod, now time.Time) (may bool, until time.Time) {
 	switch {
 	case isUnconfirmed(pod):
@@ -38,9 +39,10 @@ func MayRun(pod *corev1.Pod, now time.Time) (may bool, until time.Time) {
 	}
 }
 
-// IsNodeLost reports whether no clock shows when a pod of a node has ended: the node exists, and its kubelet, which alone ends a pod at its
-// deadline, does not answer. A machine that was frozen goes on with its containers where it stopped. A node that is out of service has been
-// shut down, as has one whose Node was deleted.
+// IsNodeLost reports whether no clock shows when a pod of a node has ended: the node exists, and
+// its kubelet, which alone ends a pod at its deadline, does not answer. A machine that was frozen
+// goes on with its containers where it stopped. A node that is out of service has been shut down,
+// as has one whose Node was deleted.
 func IsNodeLost(node *corev1.Node) bool {
 	if node == nil {
 		return false
@@ -57,11 +59,13 @@ const TaintOutOfService = corev1.TaintNodeOutOfService
 // IsOutOfService reports whether a taint says that its node has been shut down.
 func IsOutOfService(t corev1.Taint) bool { return t.Key == TaintOutOfService }
 
-// confirmMargin is how much longer than the pod's own deadline a Job must have left when its pod's gate is removed.
+// confirmMargin is how much longer than the pod's own deadline a Job must have left when its pod's
+// gate is removed.
 const confirmMargin = time.Minute
 
-// ConfirmBefore returns until when the gate of a Job's pod may be removed, so that the run has its whole time before the Job's own deadline;
-// zero for no limit. A dispatcher that had been away once confirmed runs that were killed, and counted, a moment later.
+// ConfirmBefore returns until when the gate of a Job's pod may be removed, so that the run has its
+// whole time before the Job's own deadline; zero for no limit. A dispatcher that had been away once
+// confirmed runs that were killed, and counted, a moment later.
 func ConfirmBefore(job *batchv1.Job) time.Time {
 	if job.Status.StartTime == nil || job.Spec.ActiveDeadlineSeconds == nil {
 		return time.Time{}

@@ -40,7 +40,8 @@ func TestGatedPodIsTheOneThatWaitsForTheDispatcher(t *testing.T) {
 	}
 }
 
-// The pod of started has a deadline ten minutes after its start at two minutes before the end, 30 s of grace, and a minute for its node's clock.
+// The pod of started has a deadline ten minutes after its start at two minutes before the end, 30 s
+// of grace, and a minute for its node's clock.
 func TestPodMayRunUntilItsNodeSaysSoOrItIsWaitedOut(t *testing.T) {
 	until := ended.Add(9*time.Minute + 30*time.Second)
 	unscheduled := func(p *corev1.Pod) { p.Spec.NodeName = "" }

@@ -7,19 +7,22 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// How long a Job is kept when its record is released: long enough for a person to look at a failure.
+// How long a Job is kept when its record is released: long enough for a person to look at a
+// failure.
 const (
 	keepDone   = 5 * time.Minute
 	keepFailed = time.Hour
 )
 
-// MaxKept is how many failed Jobs of a class are kept for the whole time. When the storage is down, thousands of runs fail in an hour for
-// one reason, and each Job with its pod is in the memory of every replica. A person does not read more than these.
+// MaxKept is how many failed Jobs of a class are kept for the whole time. When the storage is down,
+// thousands of runs fail in an hour for one reason, and each Job with its pod is in the memory of
+// every replica. A person does not read more than these.
 const MaxKept = 50
 
-// KeepFor returns how long after its end a Job is to be kept that is released now. many is set if MaxKept failed Jobs of its class are kept.
-// Kubernetes counts from the end, so a Job that was held for long would expire before a person could look at it. A Job whose pod may still run
-// is what keeps the next run from being launched: it is kept for longer than that, however many there are.
+// KeepFor returns how long after its end a Job is to be kept that is released now. many is set if
+// MaxKept failed Jobs of its class are kept. Kubernetes counts from the end, so a Job that was held
+// for long would expire before a person could look at it. A Job whose pod may still run is what
+// keeps the next run from being launched: it is kept for longer than that, however many there are.
 func KeepFor(out Outcome, now time.Time, succeeded, many bool) time.Duration {
 	keep := keepFailed
 	if succeeded || many && out.MayRunUntil.IsZero() {
@@ -28,7 +31,8 @@ func KeepFor(out Outcome, now time.Time, succeeded, many bool) time.Duration {
 	return max(keep+max(now.Sub(out.Finished), 0), keepDone+out.MayRunUntil.Sub(out.Finished))
 }
 
-// IsKept reports whether a Job is kept for the whole time that a failed one is: it is the record of no claim any more.
+// IsKept reports whether a Job is kept for the whole time that a failed one is: it is the record of
+// no claim any more.
 func IsKept(job *batchv1.Job) bool {
 	ttl := job.Spec.TTLSecondsAfterFinished
 	return ttl != nil && !IsRecord(job) && time.Duration(*ttl)*time.Second >= keepFailed
@@ -42,8 +46,9 @@ func FinishedAt(job *batchv1.Job) metav1.Time {
 	return metav1.Time{}
 }
 
-// EndedBy returns an outcome with another end if its own is in the future: the clock of a node, or of an earlier leader, was ahead. Until then no retry would be
-// due. The new end is a time that has passed by the API server's clock, from which the pauses between retries are kept.
+// EndedBy returns an outcome with another end if its own is in the future: the clock of a node, or
+// of an earlier leader, was ahead. Until then no retry would be due. The new end is a time that has
+// passed by the API server's clock, from which the pauses between retries are kept.
 func EndedBy(o Outcome, now, known time.Time) Outcome {
 	if o.Finished.After(now) {
 		o.Finished = known

@@ -25,8 +25,9 @@ const outOfMemory = "OOMKilled"
 // maxKept is how much of a run's message is kept on its Job, in bytes.
 const maxKept = 1024
 
-// hasUnfinishedPod reports whether the dispatcher waits for any of a Job's pods. It does not wait for a pod that was
-// deleted by force: such a pod may still run, but no node will ever report its end.
+// hasUnfinishedPod reports whether the dispatcher waits for any of a Job's pods. It does not wait
+// for a pod that was deleted by force: such a pod may still run, but no node will ever report its
+// end.
 func hasUnfinishedPod(pods []*corev1.Pod) bool {
 	return slices.ContainsFunc(pods, func(pod *corev1.Pod) bool {
 		return !hasPodEnded(pod) && !isDeletedUnscheduled(pod) && !isForceDeleted(pod)
@@ -38,14 +39,15 @@ func hasPodEnded(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// isForceDeleted reports whether a pod was deleted without waiting for its node's report. The report may still come.
+// isForceDeleted reports whether a pod was deleted without waiting for its node's report. The
+// report may still come.
 func isForceDeleted(pod *corev1.Pod) bool {
 	grace := pod.DeletionGracePeriodSeconds
 	return pod.DeletionTimestamp != nil && grace != nil && *grace == 0 && !hasPodEnded(pod) && !isDeletedUnscheduled(pod)
 }
 
-// isDeletedUnscheduled reports whether a pod was deleted before it had a node. It never gets one, since the API
-// server refuses the binding.
+// isDeletedUnscheduled reports whether a pod was deleted before it had a node. It never gets one,
+// since the API server refuses the binding.
 func isDeletedUnscheduled(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp != nil && pod.Spec.NodeName == ""
 }
@@ -53,11 +55,12 @@ func isDeletedUnscheduled(pod *corev1.Pod) bool {
 // HasFinalizer reports whether a pod that is deleted is kept until it has been read.
 func HasFinalizer(pod *corev1.Pod) bool { return slices.Contains(pod.Finalizers, jobs.FinalizerRecord) }
 
-// inFlight is how long after a Job's deletion a pod of it may still appear, since its creation was under way.
+// inFlight is how long after a Job's deletion a pod of it may still appear, since its creation was
+// under way.
 const inFlight = 15 * time.Second
 
-// HasEnded reports whether a Job has ended: it is Complete or Failed, or it was deleted and no pod of it runs or will
-// run. pods must be live where a decision depends on a deletion.
+// HasEnded reports whether a Job has ended: it is Complete or Failed, or it was deleted and no pod
+// of it runs or will run. pods must be live where a decision depends on a deletion.
 func HasEnded(job *batchv1.Job, pods []*corev1.Pod, now time.Time) bool {
 	return IsFinished(job) || job.DeletionTimestamp != nil && !hasUnfinishedPod(pods) && !now.Before(noPodAfter(job, pods))
 }
@@ -70,9 +73,9 @@ func noPodAfter(job *batchv1.Job, pods []*corev1.Pod) time.Time {
 	return job.DeletionTimestamp.Add(inFlight)
 }
 
-// neverHadPod reports whether no pod of the Job was ever counted. Every pod is kept until it has been read. So if
-// there is none to read either, none was ever created: admission refused it, or a queue never resumed the Job. It is
-// unknown for a Job whose template does not keep its pods.
+// neverHadPod reports whether no pod of the Job was ever counted. Every pod is kept until it has
+// been read. So if there is none to read either, none was ever created: admission refused it, or a
+// queue never resumed the Job. It is unknown for a Job whose template does not keep its pods.
 func neverHadPod(job *batchv1.Job) bool {
 	s := job.Status
 	tracked := s.UncountedTerminatedPods != nil && len(s.UncountedTerminatedPods.Succeeded)+len(s.UncountedTerminatedPods.Failed) > 0
@@ -93,7 +96,8 @@ func finishedCondition(job *batchv1.Job) *batchv1.JobCondition {
 	return nil
 }
 
-// Read returns what happened to a Job that has ended. now is used only if no object has the time of the end.
+// Read returns what happened to a Job that has ended. now is used only if no object has the time of
+// the end.
 func Read(job *batchv1.Job, pods []*corev1.Pod, now time.Time) Outcome {
 	out := Outcome{Verdict: contract.Unknown, Finished: now}
 	c := finishedCondition(job)
@@ -121,8 +125,8 @@ func Read(job *batchv1.Job, pods []*corev1.Pod, now time.Time) Outcome {
 	return out
 }
 
-// readMayRun completes the outcome of a run whose node has not reported its end. A time that has passed is kept if the node is known, since that
-// may be lost.
+// readMayRun completes the outcome of a run whose node has not reported its end. A time that has
+// passed is kept if the node is known, since that may be lost.
 func readMayRun(out *Outcome, job *batchv1.Job, pod *corev1.Pod) {
 	switch until := mayRunUntil(job, pod); {
 	case pod != nil && !until.IsZero():
@@ -139,9 +143,9 @@ func readCancelled(out *Outcome, c *batchv1.JobCondition, job *batchv1.Job) {
 	}
 }
 
-// mayRunUntil returns until when a container of an ended Job may still be running without a report from its node:
-// until the pod's own deadline and its grace period, which the kubelet keeps to even when it cannot reach the API server. It is zero if
-// the kubelet has reported the end.
+// mayRunUntil returns until when a container of an ended Job may still be running without a report
+// from its node: until the pod's own deadline and its grace period, which the kubelet keeps to even
+// when it cannot reach the API server. It is zero if the kubelet has reported the end.
 func mayRunUntil(job *batchv1.Job, pod *corev1.Pod) time.Time {
 	switch {
 	case pod == nil && job.Status.Active == 0 && (job.Status.Terminating == nil || *job.Status.Terminating == 0),
@@ -158,7 +162,8 @@ func mayRunUntil(job *batchv1.Job, pod *corev1.Pod) time.Time {
 	return podMayRunUntil(pod, since)
 }
 
-// podMayRunUntil returns until when a pod may run of whose end no node will report. since is when its Job or the pod itself was created.
+// podMayRunUntil returns until when a pod may run of whose end no node will report. since is when
+// its Job or the pod itself was created.
 func podMayRunUntil(pod *corev1.Pod, since time.Time) time.Time {
 	return lastBegin(pod, since).Add(deadlineOf(pod.Spec.ActiveDeadlineSeconds) + gracePeriodOf(pod) + clockSkew)
 }
@@ -169,8 +174,9 @@ const (
 	defaultGracePeriod = 30 * time.Second
 )
 
-// lastBegin returns the latest time at which the kubelet may have begun to count a pod's deadline, not before that of its Job. The start time is the node's clock, and
-// a pod whose node was cut off just after it was scheduled has none.
+// lastBegin returns the latest time at which the kubelet may have begun to count a pod's deadline,
+// not before that of its Job. The start time is the node's clock, and a pod whose node was cut off
+// just after it was scheduled has none.
 func lastBegin(pod *corev1.Pod, last time.Time) time.Time {
 	if pod.CreationTimestamp.After(last) {
 		last = pod.CreationTimestamp.Time
@@ -186,7 +192,8 @@ func lastBegin(pod *corev1.Pod, last time.Time) time.Time {
 	return last
 }
 
-// gracePeriodOf returns how long the kubelet waits between a pod's deadline and the end of its containers.
+// gracePeriodOf returns how long the kubelet waits between a pod's deadline and the end of its
+// containers.
 func gracePeriodOf(pod *corev1.Pod) time.Duration {
 	if pod.Spec.TerminationGracePeriodSeconds == nil {
 		return defaultGracePeriod
@@ -201,8 +208,9 @@ func deadlineOf(deadline *int64) time.Duration {
 	return time.Duration(*deadline) * time.Second
 }
 
-// isUnconfirmed reports whether a pod was deleted by force, or by the garbage collector of pods whose node no longer
-// exists, which also sets its phase to Failed. Neither knows whether its container has ended.
+// isUnconfirmed reports whether a pod was deleted by force, or by the garbage collector of pods
+// whose node no longer exists, which also sets its phase to Failed. Neither knows whether its
+// container has ended.
 func isUnconfirmed(pod *corev1.Pod) bool {
 	collected := slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue && c.Reason == "DeletionByPodGC"
@@ -210,7 +218,8 @@ func isUnconfirmed(pod *corev1.Pod) bool {
 	return terminatedState(pod) == nil && !isDeletedUnscheduled(pod) && (isForceDeleted(pod) || collected)
 }
 
-// readCondition completes an outcome by the Job's condition. readable says whether a pod was left to read.
+// readCondition completes an outcome by the Job's condition. readable says whether a pod was left
+// to read.
 func readCondition(out *Outcome, c *batchv1.JobCondition, readable bool) {
 	late := c.Reason == batchv1.JobReasonDeadlineExceeded
 	switch {
@@ -281,9 +290,10 @@ func terminatedState(pod *corev1.Pod) *corev1.ContainerStateTerminated {
 	return nil
 }
 
-// wasNeverMade reports whether the container was never created. Either the pod had no node, or the kubelet had not
-// created the container, for lack of an image or a Secret, when it stopped the pod at its deadline or on its
-// deletion. Only the kubelet's status counts: the last known status of a pod on a lost node may be old.
+// wasNeverMade reports whether the container was never created. Either the pod had no node, or the
+// kubelet had not created the container, for lack of an image or a Secret, when it stopped the pod
+// at its deadline or on its deletion. Only the kubelet's status counts: the last known status of a
+// pod on a lost node may be old.
 func wasNeverMade(pod *corev1.Pod) bool {
 	if isDeletedUnscheduled(pod) {
 		return true
@@ -298,8 +308,8 @@ func wasNeverMade(pod *corev1.Pod) bool {
 	})
 }
 
-// wasDisrupted reports whether the pod was evicted by a drain, a preemption or node pressure, or deleted by another
-// client.
+// wasDisrupted reports whether the pod was evicted by a drain, a preemption or node pressure, or
+// deleted by another client.
 func wasDisrupted(pod *corev1.Pod) bool {
 	return isDisruptionTarget(pod) || pod.DeletionTimestamp != nil
 }
@@ -310,8 +320,8 @@ func isDisruptionTarget(pod *corev1.Pod) bool {
 	})
 }
 
-// printable returns a container's output as it fits into an annotation and a terminal: valid UTF-8 without control
-// characters, at most maxKept bytes.
+// printable returns a container's output as it fits into an annotation and a terminal: valid UTF-8
+// without control characters, at most maxKept bytes.
 func printable(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if r == '\n' || unicode.IsPrint(r) {
@@ -325,8 +335,8 @@ func printable(text string) string {
 	return strings.TrimSpace(text)
 }
 
-// shorten keeps the lines for the claim's user, and the end of the rest. What is cut begins with an ellipsis, so that
-// a cut does not turn the middle of a line into a line for the user.
+// shorten keeps the lines for the claim's user, and the end of the rest. What is cut begins with an
+// ellipsis, so that a cut does not turn the middle of a line into a line for the user.
 func shorten(text string) string {
 	const ellipsis = "…"
 	var user, rest strings.Builder

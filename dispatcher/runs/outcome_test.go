@@ -19,7 +19,8 @@ var (
 	now   = ended.Add(time.Hour)
 )
 
-// jobThat returns a Job with a condition of this type and reason, or without one if the type is empty.
+// jobThat returns a Job with a condition of this type and reason, or without one if the type is
+// empty.
 func jobThat(kind batchv1.JobConditionType, reason string) *batchv1.Job {
 	job := &batchv1.Job{}
 	job.Spec.Template.Finalizers = []string{jobs.FinalizerRecord}

@@ -13,9 +13,10 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 )
 
-// IsPodOf reports whether a pod is that of a Job, and not of an earlier one of its name. A Job that is deleted with the propagation policy Orphan, the
-// API server's default for Jobs, leaves its pod behind: the garbage collector takes the owner off it, the Job controller counts it no more, and its
-// container runs on. The label that the Job controller has put on it still names its Job.
+// IsPodOf reports whether a pod is that of a Job, and not of an earlier one of its name. A Job that
+// is deleted with the propagation policy Orphan, the API server's default for Jobs, leaves its pod
+// behind: the garbage collector takes the owner off it, the Job controller counts it no more, and
+// its container runs on. The label that the Job controller has put on it still names its Job.
 func IsPodOf(pod *corev1.Pod, job *batchv1.Job) bool {
 	if owner := metav1.GetControllerOf(pod); owner != nil {
 		return owner.UID == job.UID
@@ -28,13 +29,15 @@ func PodsOf(job *batchv1.Job, pods []*corev1.Pod) []*corev1.Pod {
 	return slices.DeleteFunc(pods, func(pod *corev1.Pod) bool { return !IsPodOf(pod, job) })
 }
 
-// IsLeft reports whether a pod was left behind by its Job, which is being deleted: nothing deletes it with the Job any more.
+// IsLeft reports whether a pod was left behind by its Job, which is being deleted: nothing deletes
+// it with the Job any more.
 func IsLeft(pod *corev1.Pod, job *batchv1.Job) bool {
 	return job.DeletionTimestamp != nil && metav1.GetControllerOf(pod) == nil
 }
 
-// LeftGated returns a gated pod whose Job was deleted without it and is not among some Jobs, by name, or nil. The API server deletes a Job in this way unless it
-// is asked for another, and nothing else knows the pod then: it once took a slot for ever, and no event said so.
+// LeftGated returns a gated pod whose Job was deleted without it and is not among some Jobs, by
+// name, or nil. The API server deletes a Job in this way unless it is asked for another, and
+// nothing else knows the pod then: it once took a slot for ever, and no event said so.
 func LeftGated(pods []*corev1.Pod, known map[string]*batchv1.Job) *corev1.Pod {
 	for _, pod := range pods {
 		if job := known[pod.Labels[batchv1.JobNameLabel]]; (job == nil || !IsPodOf(pod, job)) && IsLeftGated(pod) {
@@ -44,12 +47,14 @@ func LeftGated(pods []*corev1.Pod, known map[string]*batchv1.Job) *corev1.Pod {
 	return nil
 }
 
-// IsLeftGated reports whether a pod waits for the dispatcher's gate although its Job was deleted without it.
+// IsLeftGated reports whether a pod waits for the dispatcher's gate although its Job was deleted
+// without it.
 func IsLeftGated(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp == nil && hasGate(pod) && metav1.GetControllerOf(pod) == nil
 }
 
-// LeftGatedNote says what such a pod waits for, and what an administrator can do. It follows the name of the Job.
+// LeftGatedNote says what such a pod waits for, and what an administrator can do. It follows the
+// name of the Job.
 func LeftGatedNote(pod *corev1.Pod) string {
 	return "it was deleted without its pod. The pod still has its scheduling gate, and no controller starts or deletes it. Remedy: " + DeleteCommand(pod)
 }
@@ -59,8 +64,8 @@ func DeleteCommand(pod *corev1.Pod) string {
 	return fmt.Sprintf("kubectl -n %s delete pod %s", pod.Namespace, pod.Name)
 }
 
-// stuckGated returns a Stuck for a gated pod that its Job has left behind, else nil: the dispatcher itself holds it back. It confirms no Job that is being
-// deleted, and may delete no pod.
+// stuckGated returns a Stuck for a gated pod that its Job has left behind, else nil: the dispatcher
+// itself holds it back. It confirms no Job that is being deleted, and may delete no pod.
 func stuckGated(job *batchv1.Job, pod *corev1.Pod) *Stuck {
 	if !IsLeft(pod, job) {
 		return nil
@@ -68,7 +73,8 @@ func stuckGated(job *batchv1.Job, pod *corev1.Pod) *Stuck {
 	return &Stuck{Reason: reason.RunNotConfirmed, Unstarted: true, Note: LeftGatedNote(pod)}
 }
 
-// IsOfAnotherProvisioner reports whether a Job or its pod is another provisioner's, by the first PV that it was given.
+// IsOfAnotherProvisioner reports whether a Job or its pod is another provisioner's, by the first PV
+// that it was given.
 func IsOfAnotherProvisioner(pod metav1.ObjectMeta, provisioner string) bool {
 	_, pv, err := Recorded(pod.Annotations, pod.Labels[contract.LabelClaimUID])
 	return err == nil && pvs.OfAnotherProvisioner(pv.Annotations, provisioner)

@@ -25,7 +25,8 @@ type Record struct {
 
 // Others are the other claims that a Job serves. The Job of a single claim has none.
 type Others struct {
-	// Wanted is set if one of them has not waived the run, Unrecorded if the outcome of one is not recorded.
+	// Wanted is set if one of them has not waived the run, Unrecorded if the outcome of one is not
+	// recorded.
 	Wanted, Unrecorded bool
 	// Held is set if the record of one is still needed.
 	Held bool
@@ -37,16 +38,20 @@ func IsRecord(job *batchv1.Job) bool { return slices.Contains(job.Finalizers, jo
 // IsUndo reports whether a run deletes what a provision may have made without a PV.
 func (r Record) IsUndo() bool { return r.Verb == contract.Delete && r.Volume == "" }
 
-// IsNeverBound reports whether a run's request says that no claim was ever bound to the PV whose volume it deletes.
+// IsNeverBound reports whether a run's request says that no claim was ever bound to the PV whose
+// volume it deletes.
 func (r Record) IsNeverBound() bool { return r.Undo && r.Volume != "" }
 
-// ReportedAfter is how long a first attempt may run before an event is emitted. Most end earlier, and each event is a request.
+// ReportedAfter is how long a first attempt may run before an event is emitted. Most end earlier,
+// and each event is a request.
 const ReportedAfter = 30 * time.Second
 
-// IsReportedAtLaunch reports whether there is more to say of a provision or a delete than that it was launched for the first time.
+// IsReportedAtLaunch reports whether there is more to say of a provision or a delete than that it
+// was launched for the first time.
 func IsReportedAtLaunch(attempt int, anyNode bool) bool { return attempt > 1 || anyNode }
 
-// ReportedAt returns when a run is reported that has not ended, by when its Job was created. It is zero if it was reported at its launch.
+// ReportedAt returns when a run is reported that has not ended, by when its Job was created. It is
+// zero if it was reported at its launch.
 func (r Record) ReportedAt(created time.Time) time.Time {
 	if r.Verb == contract.Expand || r.IsUndo() || IsReportedAtLaunch(r.Attempt, r.AnyNode) {
 		return time.Time{}
@@ -57,8 +62,9 @@ func (r Record) ReportedAt(created time.Time) time.Time {
 // ShownAfter is how long after a run a success is written on a claim that was served in a batch.
 const ShownAfter = time.Minute
 
-// ShownFrom returns from when a success may be written on the claim, zero for at once. Claims of a batch are many: while they are bound, a write on each
-// is one of ten requests, and the claim's phase says the same. A node's clock that is ahead delays nothing.
+// ShownFrom returns from when a success may be written on the claim, zero for at once. Claims of a
+// batch are many: while they are bound, a write on each is one of ten requests, and the claim's
+// phase says the same. A node's clock that is ahead delays nothing.
 func (r Record) ShownFrom(o Outcome, now time.Time) time.Time {
 	if len(r.UIDs) < 2 || r.Attempt > 1 || now.Before(o.Finished) {
 		return time.Time{}

@@ -13,8 +13,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 )
 
-// Report returns the annotations of a claim that report a run of this attempt. The message has only the lines that are meant for the
-// user. pv is the claim's own, of a run that succeeded.
+// Report returns the annotations of a claim that report a run of this attempt. The message has only
+// the lines that are meant for the user. pv is the claim's own, of a run that succeeded.
 func Report(attempt int, o Outcome, success bool, pv *corev1.PersistentVolume) map[string]string {
 	out := map[string]string{
 		contract.AnnProvisionTS: o.Finished.UTC().Format(time.RFC3339),
@@ -35,7 +35,8 @@ func Report(attempt int, o Outcome, success bool, pv *corev1.PersistentVolume) m
 	return out
 }
 
-// IsReported reports whether a claim, which may be nil, has these very annotations, as far as the caches keep them.
+// IsReported reports whether a claim, which may be nil, has these very annotations, as far as the
+// caches keep them.
 func IsReported(claim *corev1.PersistentVolumeClaim, want map[string]string) bool {
 	if claim == nil {
 		return false
@@ -45,8 +46,8 @@ func IsReported(claim *corev1.PersistentVolumeClaim, want map[string]string) boo
 	return maps.EqualFunc(got, want, func(a, b string) bool { return jobs.Abridge(a) == jobs.Abridge(b) })
 }
 
-// MessageParts returns the remedy for a lack of memory, and the image's message for the claim's user or, without one, where the administrator finds the
-// output.
+// MessageParts returns the remedy for a lack of memory, and the image's message for the claim's
+// user or, without one, where the administrator finds the output.
 func MessageParts(out Outcome, job *batchv1.Job) (parts []string) {
 	if out.Reason == outOfMemory {
 		parts = append(parts, fmt.Sprintf("the container exceeded its memory limit: an administrator must raise resources.limits.memory of the container %s in the config's "+

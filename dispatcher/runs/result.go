@@ -13,8 +13,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 )
 
-// resultsIn returns the results in a termination message. A result whose capacity is not a quantity is damaged, and
-// is skipped.
+// resultsIn returns the results in a termination message. A result whose capacity is not a quantity
+// is damaged, and is skipped.
 func resultsIn(message string) []contract.Result {
 	return slices.DeleteFunc(contract.DecodeResults(message), func(r contract.Result) bool {
 		_, err := parseCapacity(r.Capacity)
@@ -31,10 +31,11 @@ func capacityOf(r contract.Result) *resource.Quantity {
 	return resource.NewQuantity(size.Value(), resource.BinarySI)
 }
 
-// ReadFor returns what happened to one request of a Job that has ended. In a batch a request's own result counts.
-// Without one, the run's verdict counts only where it holds for every request: a bad request must not make another
-// one fail, nor succeed. For a single request the exit code counts. The message of its result is read all the same,
-// so that an image need not know whether it serves a batch.
+// ReadFor returns what happened to one request of a Job that has ended. In a batch a request's own
+// result counts. Without one, the run's verdict counts only where it holds for every request: a bad
+// request must not make another one fail, nor succeed. For a single request the exit code counts.
+// The message of its result is read all the same, so that an image need not know whether it serves
+// a batch.
 func ReadFor(job *batchv1.Job, uid string, pods []*corev1.Pod, now time.Time) Outcome {
 	out := readFor(job, uid, pods, now)
 	if out.Verdict.MadeNothing() && hasEarlierPodRun(pods) {
@@ -43,8 +44,8 @@ func ReadFor(job *batchv1.Job, uid string, pods []*corev1.Pod, now time.Time) Ou
 	return out
 }
 
-// hasEarlierPodRun reports whether a pod before the newest may have made something. A Job that is suspended and
-// resumed has another pod, and its status is about that one only.
+// hasEarlierPodRun reports whether a pod before the newest may have made something. A Job that is
+// suspended and resumed has another pod, and its status is about that one only.
 func hasEarlierPodRun(pods []*corev1.Pod) bool {
 	last := newestPod(pods)
 	return slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return p != last && !wasNeverMade(p) })
@@ -96,7 +97,8 @@ func lastResultOf(listed []contract.Result, uid string) *contract.Result {
 	return nil
 }
 
-// linesNaming returns the lines of a message that hold a UID. To decode all lines for each request of a batch would take most of the time of its record.
+// linesNaming returns the lines of a message that hold a UID. To decode all lines for each request
+// of a batch would take most of the time of its record.
 func linesNaming(message, uid string) string {
 	var out strings.Builder
 	for line := range strings.Lines(message) {
@@ -107,8 +109,8 @@ func linesNaming(message, uid string) string {
 	return out.String()
 }
 
-// OutputOf returns the end of the output of a Job's container, printable, without the results of requests that are done: where it is cut,
-// half a result would count as output.
+// OutputOf returns the end of the output of a Job's container, printable, without the results of
+// requests that are done: where it is cut, half a result would count as output.
 func OutputOf(pods []*corev1.Pod) string {
 	if pod := newestPod(pods); pod != nil {
 		if terminated := terminatedState(pod); terminated != nil {
@@ -118,7 +120,8 @@ func OutputOf(pods []*corev1.Pod) string {
 	return ""
 }
 
-// WithoutResults returns an output without the results of requests that are done and have no message.
+// WithoutResults returns an output without the results of requests that are done and have no
+// message.
 func WithoutResults(output string) string {
 	var out strings.Builder
 	for line := range strings.Lines(output) {
@@ -129,15 +132,15 @@ func WithoutResults(output string) string {
 	return out.String()
 }
 
-// What the kubelet keeps of a message: the end of the file, or of the log where there is no file. If a pod has many
-// containers, it keeps only the beginning of that.
+// What the kubelet keeps of a message: the end of the file, or of the log where there is no file.
+// If a pod has many containers, it keeps only the beginning of that.
 const (
 	keptOfLog = 2048
 	keptOfPod = 12 * 1024
 )
 
-// resultLines returns a pod's termination message as far as its lines may be results, and whether it is whole. A line whose beginning may be cut off is
-// not a result.
+// resultLines returns a pod's termination message as far as its lines may be results, and whether
+// it is whole. A line whose beginning may be cut off is not a result.
 func resultLines(pod *corev1.Pod) (message string, whole bool) {
 	if pod == nil {
 		return "", false

@@ -106,7 +106,8 @@ func TestBatchWithoutAPodIsDoneForNoRequest(t *testing.T) {
 	}
 }
 
-// For a single request the exit code is the verdict, whatever its result says. The result's message is the claim's.
+// For a single request the exit code is the verdict, whatever its result says. The result's message
+// is the claim's.
 func TestJobOfOneRequestIsReadByItsExitCode(t *testing.T) {
 	for said, words := range map[string]string{
 		"claim: no":                                       "no",

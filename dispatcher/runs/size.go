@@ -10,8 +10,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
-// Reached returns the size that a volume has after an expand: what its container reports, or else what it was asked
-// for. It returns nil if the run did not succeed, and for any other verb.
+// Reached returns the size that a volume has after an expand: what its container reports, or else
+// what it was asked for. It returns nil if the run did not succeed, and for any other verb.
 func (r Record) Reached(o Outcome) *resource.Quantity {
 	if r.Verb != contract.Expand || o.Verdict != contract.Done {
 		return nil
@@ -37,8 +37,8 @@ func (r Record) Short(o Outcome) bool {
 	return reached != nil && asked != nil && reached.Cmp(*asked) < 0
 }
 
-// parseCapacity returns the size that a container writes. An exponent has two digits at most: to parse 1e-99999999 takes minutes, and no other claim would be
-// served meanwhile.
+// parseCapacity returns the size that a container writes. An exponent has two digits at most: to
+// parse 1e-99999999 takes minutes, and no other claim would be served meanwhile.
 func parseCapacity(c contract.Capacity) (resource.Quantity, error) {
 	_, exponent, _ := strings.Cut(strings.ToLower(string(c)), "e")
 	if len(strings.TrimLeft(exponent, "+-")) > 2 {

@@ -9,7 +9,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
-// HasStarted reports whether a container of any of a Job's pods has been created. Until then the run can have done nothing.
+// HasStarted reports whether a container of any of a Job's pods has been created. Until then the
+// run can have done nothing.
 func HasStarted(pods []*corev1.Pod) bool {
 	return slices.ContainsFunc(pods, func(pod *corev1.Pod) bool {
 		statuses := slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses)
@@ -19,7 +20,8 @@ func HasStarted(pods []*corev1.Pod) bool {
 	})
 }
 
-// StartTime returns when the container "provisioner" of a Job's newest pod was started, zero if that is unknown.
+// StartTime returns when the container "provisioner" of a Job's newest pod was started, zero if
+// that is unknown.
 func StartTime(pods []*corev1.Pod) metav1.Time {
 	pod := newestPod(pods)
 	if pod == nil {
@@ -37,8 +39,8 @@ func StartTime(pods []*corev1.Pod) metav1.Time {
 	return metav1.Time{}
 }
 
-// AnyUnkept reports whether a pod of a run that has not ended lacks our finalizer. It is removed only from pods that
-// have ended.
+// AnyUnkept reports whether a pod of a run that has not ended lacks our finalizer. It is removed
+// only from pods that have ended.
 func AnyUnkept(pods []*corev1.Pod) bool {
 	return slices.ContainsFunc(pods, func(pod *corev1.Pod) bool {
 		ended := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed

@@ -20,7 +20,8 @@ type Stuck struct {
 	Reason string
 	// Note says cause and remedy.
 	Note string
-	// Unstarted is set if no container of the Job has ever run, so that it cannot have made anything.
+	// Unstarted is set if no container of the Job has ever run, so that it cannot have made
+	// anything.
 	Unstarted bool
 	// NodeLost is set if the node of a deleted pod does not confirm that the pod has ended.
 	NodeLost bool
@@ -28,8 +29,9 @@ type Stuck struct {
 	GiveUp bool
 }
 
-// Cause names why Kubernetes says that the run cannot start: other runs with the same config and nodes cannot start
-// either. It is empty if nothing says so, if a queue or a gate holds the run back, or if a container of it has started.
+// Cause names why Kubernetes says that the run cannot start: other runs with the same config and
+// nodes cannot start either. It is empty if nothing says so, if a queue or a gate holds the run
+// back, or if a container of it has started.
 func (s *Stuck) Cause() string {
 	switch {
 	case s == nil || !s.Unstarted || s.GiveUp:
@@ -49,17 +51,19 @@ const (
 	imagePullBackOff = "ImagePullBackOff"
 )
 
-// How long a Job may take before it counts as stuck. An API server or a kubelet under load needs a few seconds for what
-// it will do anyway.
+// How long a Job may take before it counts as stuck. An API server or a kubelet under load needs a
+// few seconds for what it will do anyway.
 const (
 	stuckAfter = 10 * time.Second
-	// A pod that is still terminating this long after its grace period is on a node that does not answer.
+	// A pod that is still terminating this long after its grace period is on a node that does not
+	// answer.
 	nodeLostAfter = 30 * time.Second
 )
 
-// StuckOf returns why an unfinished Job makes no progress, or nil. It also returns when to recheck, zero if a change
-// enqueues the UID. warning is the newest event about the Job or its pod. A result without a Note asks for one. A Job whose
-// container has not started for the whole time that it may run is given up.
+// StuckOf returns why an unfinished Job makes no progress, or nil. It also returns when to recheck,
+// zero if a change enqueues the UID. warning is the newest event about the Job or its pod. A result
+// without a Note asks for one. A Job whose container has not started for the whole time that it may
+// run is given up.
 func StuckOf(job *batchv1.Job, pods []*corev1.Pod, warning *Warning, now time.Time) (*Stuck, time.Time) {
 	t, recheck := stuckOf(job, pods, warning, now)
 	if t == nil || !t.Unstarted || job.Spec.Template.Spec.ActiveDeadlineSeconds == nil {
@@ -98,7 +102,8 @@ func stuckOf(job *batchv1.Job, pods []*corev1.Pod, warning *Warning, now time.Ti
 	return stuckPending(pod, warning, now)
 }
 
-// stuckPending returns why no container of a pod has started yet, or nil if an init container is at work.
+// stuckPending returns why no container of a pod has started yet, or nil if an init container is at
+// work.
 func stuckPending(pod *corev1.Pod, warning *Warning, now time.Time) (*Stuck, time.Time) {
 	if t := stuckUnscheduled(pod); t != nil {
 		return t, time.Time{}
@@ -112,8 +117,8 @@ func stuckPending(pod *corev1.Pod, warning *Warning, now time.Time) (*Stuck, tim
 	return stuckWithoutCause(pod.CreationTimestamp.Time, "its pod does not start on the node "+pod.Spec.NodeName, warning, now)
 }
 
-// stuckWithoutCause returns a Stuck whose cause only an event says. Without an event it has no Note and is not
-// reported.
+// stuckWithoutCause returns a Stuck whose cause only an event says. Without an event it has no Note
+// and is not reported.
 func stuckWithoutCause(since time.Time, what string, warning *Warning, now time.Time) (*Stuck, time.Time) {
 	if at := since.Add(stuckAfter); now.Before(at) {
 		return nil, at
@@ -125,8 +130,8 @@ func stuckWithoutCause(since time.Time, what string, warning *Warning, now time.
 	return t, now.Add(stuckAfter)
 }
 
-// withoutPodName removes the random end of the name of a pod that was refused. Each attempt has another name, so that
-// the same cause would be reported as a new one each time.
+// withoutPodName removes the random end of the name of a pod that was refused. Each attempt has
+// another name, so that the same cause would be reported as a new one each time.
 func withoutPodName(w *Warning, job string) *Warning {
 	if w == nil {
 		return nil
@@ -135,7 +140,8 @@ func withoutPodName(w *Warning, job string) *Warning {
 	return &Warning{Reason: w.Reason, Note: pod.ReplaceAllString(w.Note, job)}
 }
 
-// stuckSuspended returns a Stuck for a suspended Job. Kubernetes does not enforce the Job's own deadline while it is suspended.
+// stuckSuspended returns a Stuck for a suspended Job. Kubernetes does not enforce the Job's own
+// deadline while it is suspended.
 func stuckSuspended() *Stuck {
 	return &Stuck{Reason: reason.JobSuspended, Unstarted: true, Note: "the Job is suspended, by a queue without room for it or by a user"}
 }
@@ -164,8 +170,8 @@ func selectorText(selector map[string]string) string {
 	return strings.Join(pairs, ",")
 }
 
-// stuckUnstarted quotes the reason why the kubelet does not start a container: an image that cannot be pulled, a
-// Secret that does not exist or lacks a key.
+// stuckUnstarted quotes the reason why the kubelet does not start a container: an image that cannot
+// be pulled, a Secret that does not exist or lacks a key.
 func stuckUnstarted(pod *corev1.Pod) *Stuck {
 	for _, s := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 		w := s.State.Waiting
@@ -177,8 +183,9 @@ func stuckUnstarted(pod *corev1.Pod) *Stuck {
 	return nil
 }
 
-// stuckTerminating returns a Stuck for a pod that is terminating for too long: its node does not answer. That nothing
-// runs there any more is known only when the node is back, or when a person has made sure that it is off.
+// stuckTerminating returns a Stuck for a pod that is terminating for too long: its node does not
+// answer. That nothing runs there any more is known only when the node is back, or when a person
+// has made sure that it is off.
 func stuckTerminating(pod *corev1.Pod, now time.Time) (*Stuck, time.Time) {
 	if at := pod.DeletionTimestamp.Add(nodeLostAfter); now.Before(at) {
 		return nil, at

@@ -12,7 +12,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
-// started returns a pod that a node has started two minutes before the end, with a deadline of ten minutes.
+// started returns a pod that a node has started two minutes before the end, with a deadline of ten
+// minutes.
 func started(changes ...func(*corev1.Pod)) *corev1.Pod {
 	pod := &corev1.Pod{Spec: corev1.PodSpec{NodeName: "node-1", ActiveDeadlineSeconds: new(int64(600))}}
 	pod.Status.Phase, pod.Status.StartTime = corev1.PodRunning, new(metav1.NewTime(ended.Add(-2*time.Minute)))
@@ -40,8 +41,8 @@ func scheduled(at time.Time) func(*corev1.Pod) {
 	}
 }
 
-// A pod that was removed without its node's report may run until its own deadline. One whose end the node has
-// reported does not.
+// A pod that was removed without its node's report may run until its own deadline. One whose end
+// the node has reported does not.
 func TestEndedByItsNodeOrWaitedOutByTheDeadline(t *testing.T) {
 	created := ended.Add(-5 * time.Minute)
 	job := func(changes ...func(*batchv1.Job)) *batchv1.Job {
@@ -129,7 +130,8 @@ func TestEndedByItsNodeOrWaitedOutForEachClaimOfABatch(t *testing.T) {
 	}
 }
 
-// A queue suspended the Job and resumed it, and the second pod never started. The first one may have made something.
+// A queue suspended the Job and resumed it, and the second pod never started. The first one may
+// have made something.
 func TestPodBeforeTheNewestCountsToo(t *testing.T) {
 	second := exited(137, "", neverMade, because("DeadlineExceeded", ""))
 	second.CreationTimestamp = metav1.NewTime(ended)

@@ -23,7 +23,8 @@ func NewestWarning(events []corev1.Event) *Warning {
 	return &Warning{Reason: last.Reason, Note: last.Message}
 }
 
-// lastSeen returns when an event was last seen. Which field says so depends on the API by which it was written.
+// lastSeen returns when an event was last seen. Which field says so depends on the API by which it
+// was written.
 func lastSeen(e *corev1.Event) time.Time {
 	seen := e.LastTimestamp.Time
 	if e.EventTime.After(seen) {

@@ -31,14 +31,16 @@ type Waiting struct {
 	Verb  contract.Verb
 }
 
-// Jobs are the Jobs of a class and verb that have not ended. Running is set unless they cannot start.
+// Jobs are the Jobs of a class and verb that have not ended. Running is set unless they cannot
+// start.
 type Jobs struct {
 	Class         string
 	Verb          contract.Verb
 	Undo, Running bool
 }
 
-// collector counts whenever it is scraped, so that no count must be kept up to date with the objects.
+// collector counts whenever it is scraped, so that no count must be kept up to date with the
+// objects.
 type collector struct {
 	metrics.BaseStableCollector
 	count func() Backlog

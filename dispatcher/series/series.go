@@ -8,8 +8,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
-// Labels of the series, and the only values that they can have. A user can choose none of them: a label with a claim's name
-// or namespace would grow without bounds.
+// Labels of the series, and the only values that they can have. A user can choose none of them: a
+// label with a claim's name or namespace would grow without bounds.
 const (
 	labelClass   = "class"   // the storage classes for which Jobs ran, empty for one that no longer exists
 	labelSource  = "source"  // empty, or PersistentVolumeClaim for a clone
@@ -20,8 +20,8 @@ const (
 	labelState   = "state"   // stateRunning, stateStuck
 )
 
-// verbUndo is the verb of a delete that undoes an abandoned provision. To an administrator that is not the deletion of a
-// PersistentVolume.
+// verbUndo is the verb of a delete that undoes an abandoned provision. To an administrator that is
+// not the deletion of a PersistentVolume.
 const verbUndo = "undo"
 
 // buckets range from the time that a quick storage takes to the longest timeouts, in seconds.
@@ -30,16 +30,17 @@ var buckets = []float64{0.25, 0.5, 1, 2.5, 5, 10, 15, 30, 60, 120, 300, 600, 180
 // attemptBuckets end with the attempts of some hours at a backoff of five minutes.
 var attemptBuckets = []float64{1, 2, 3, 5, 10, 20, 50}
 
-// Series are the dispatcher's counters and histograms. The process keeps the counts, as usual. Durations and attempts
-// are read from the objects, so that a restart neither loses a duration nor counts anything twice.
+// Series are the dispatcher's counters and histograms. The process keeps the counts, as usual.
+// Durations and attempts are read from the objects, so that a restart neither loses a duration nor
+// counts anything twice.
 type Series struct {
 	provisions, provisionsFailed, deletes, deletesFailed, runs, spares, droppedEvents *metrics.CounterVec
 	provisionSeconds, deleteSeconds, attempts, bound                                  *metrics.HistogramVec
 	panics                                                                            *metrics.Counter
 }
 
-// New returns the series. None is registered. The first six have the names that dashboards for other provisioners
-// use.
+// New returns the series. None is registered. The first six have the names that dashboards for
+// other provisioners use.
 func New() Series {
 	return Series{
 		provisions: counterVec("controller_persistentvolumeclaim_provision_total",
@@ -84,8 +85,8 @@ type Registry interface {
 	CustomMustRegister(...metrics.StableCollector)
 }
 
-// Register adds the series and the gauges of the backlog to a registry. A series that is never registered is not
-// counted.
+// Register adds the series and the gauges of the backlog to a registry. A series that is never
+// registered is not counted.
 func (s Series) Register(r Registry, backlog func() Backlog) {
 	r.MustRegister(s.provisions, s.provisionsFailed, s.provisionSeconds, s.deletes, s.deletesFailed, s.deleteSeconds,
 		s.runs, s.spares, s.droppedEvents, s.attempts, s.bound, s.panics)
@@ -156,5 +157,6 @@ func verbOf(verb contract.Verb, undo bool) string {
 	return string(verb)
 }
 
-// observeSeconds counts a negative duration as zero. Two clocks may differ by a moment, which would spoil a sum.
+// observeSeconds counts a negative duration as zero. Two clocks may differ by a moment, which would
+// spoil a sum.
 func observeSeconds(m metrics.ObserverMetric, d time.Duration) { m.Observe(max(d, 0).Seconds()) }

@@ -20,7 +20,8 @@ func (s *Slots) Use(uid types.UID, job *batchv1.Job) {
 	s.launched[jobKey(job)] = a
 }
 
-// Unused gives the slot of a Job that was not created back to the UID. The UID keeps it until End, for another Job.
+// Unused gives the slot of a Job that was not created back to the UID. The UID keeps it until End,
+// for another Job.
 func (s *Slots) Unused(uid types.UID, job *batchv1.Job) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -30,11 +31,12 @@ func (s *Slots) Unused(uid types.UID, job *batchv1.Job) {
 	delete(s.launched, jobKey(job))
 }
 
-// unknownFor is how long a Job holds a slot of which it is unknown whether it exists, and that the cache does not show. After that it does not, or it is not the
-// dispatcher's.
+// unknownFor is how long a Job holds a slot of which it is unknown whether it exists, and that the
+// cache does not show. After that it does not, or it is not the dispatcher's.
 const unknownFor = 30 * time.Second
 
-// Unknown records that a Job may exist: the API server's answer to its creation was lost, now or a moment ago. It holds its slot until the cache shows it, or for a while.
+// Unknown records that a Job may exist: the API server's answer to its creation was lost, now or a
+// moment ago. It holds its slot until the cache shows it, or for a while.
 func (s *Slots) Unknown(_ types.UID, job *batchv1.Job) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

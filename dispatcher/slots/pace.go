@@ -6,9 +6,11 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
-// The pace is how long after a group was assigned a slot it gets another only for a Job that its waiters fill. Without it, claims that come a little
-// more slowly than Jobs are launched get a Job each. Such a burst costs the API server and kube-controller-manager several times the work of one in
-// which claims share Jobs, and that keeps it slow. A claim that comes alone does not wait. No user waits for a delete, so more of them share a Job.
+// The pace is how long after a group was assigned a slot it gets another only for a Job that its
+// waiters fill. Without it, claims that come a little more slowly than Jobs are launched get a Job
+// each. Such a burst costs the API server and kube-controller-manager several times the work of one
+// in which claims share Jobs, and that keeps it slow. A claim that comes alone does not wait. No
+// user waits for a delete, so more of them share a Job.
 const (
 	pace       = 500 * time.Millisecond
 	deletePace = 5 * pace
@@ -43,8 +45,8 @@ func (s *Slots) quotas(at ClassKey, queue *Queue) map[peers]int {
 	return out
 }
 
-// quotaOf returns how many slots a group may be assigned now: one for each Job that its waiters fill and, unless the group is
-// paced, one for the others.
+// quotaOf returns how many slots a group may be assigned now: one for each Job that its waiters
+// fill and, unless the group is paced, one for the others.
 func (s *Slots) quotaOf(key groupKey, n counted) int {
 	left := max(0, n.waiting-s.assignedTo(key)*(n.batch-1)) // the others share a Job that is about to be launched
 	quota := left / n.batch
@@ -75,7 +77,8 @@ func (s *Slots) startPace(at ClassKey, w Waiter) {
 	s.clock.AfterFunc(paceOf(w.Verb), func() { s.endPace(key, func(p paced) bool { return p.since.Equal(now) }) })
 }
 
-// endPaceWhenQuiet ends a longer pace early if no other waiter of the group follows: the last ones of a burst of deletes would wait for nothing.
+// endPaceWhenQuiet ends a longer pace early if no other waiter of the group follows: the last ones
+// of a burst of deletes would wait for nothing.
 func (s *Slots) endPaceWhenQuiet(at ClassKey, w Waiter) {
 	key := groupKey{at, w.Group}
 	p, isPaced := s.paced[key]
@@ -87,7 +90,8 @@ func (s *Slots) endPaceWhenQuiet(at ClassKey, w Waiter) {
 	s.clock.AfterFunc(pace, func() { s.endPace(key, func(now paced) bool { return now == p }) })
 }
 
-// endPace assigns what a group has waited for since, unless it has been paced again meanwhile, or is not quiet.
+// endPace assigns what a group has waited for since, unless it has been paced again meanwhile, or
+// is not quiet.
 func (s *Slots) endPace(key groupKey, isDue func(paced) bool) {
 	s.mu.Lock()
 	p, isPaced := s.paced[key]

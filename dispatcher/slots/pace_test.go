@@ -14,7 +14,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
 )
 
-// callPaced calls back with Slots over nothing, and a function that returns how many slots are assigned.
+// callPaced calls back with Slots over nothing, and a function that returns how many slots are
+// assigned.
 func callPaced(t *testing.T, do func(s *Slots, assigned func() int)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

@@ -10,8 +10,9 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
-// Waiters behind the probe, a Job with their start that cannot start, follow one by one: each when no run with that start
-// is still to start. If all were launched at once, and there was room for one, all others would have to be cancelled.
+// Waiters behind the probe, a Job with their start that cannot start, follow one by one: each when
+// no run with that start is still to start. If all were launched at once, and there was room for
+// one, all others would have to be cancelled.
 
 // isStarting reports whether a run with a start is about to be launched, or has not started yet.
 func (s *Slots) isStarting(at ClassKey, start Start) bool {

@@ -119,7 +119,8 @@ func another(pod *corev1.Pod) *corev1.Pod {
 	return pod
 }
 
-// A batch is refused, and its first claim is launched alone: no other claim gets the slot in between.
+// A batch is refused, and its first claim is launched alone: no other claim gets the slot in
+// between.
 func TestASlotOfARefusedJobStaysWithItsClaim(t *testing.T) {
 	s, _, enqueued := slotsWith(t)
 	s.Await(class, waiting("a", 1))

@@ -9,8 +9,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
-// Flow is what shares slots fairly: the claims of one namespace and, within it, the runs of one verb. So neither a
-// burst of claims holds up deletes, nor the other way round.
+// Flow is what shares slots fairly: the claims of one namespace and, within it, the runs of one
+// verb. So neither a burst of claims holds up deletes, nor the other way round.
 type Flow struct {
 	Namespace string
 	Verb      contract.Verb
@@ -20,25 +20,27 @@ type Flow struct {
 type Waiter struct {
 	Flow
 	UID string
-	// Since is when it was ready. A retry is ready when it is due, so that old failures do not push new claims back
-	// for ever.
+	// Since is when it was ready. A retry is ready when it is due, so that old failures do not push
+	// new claims back for ever.
 	Since time.Time
 	// Limit is how many Jobs its config allows for the class.
 	Limit int
-	// Group names the waiters that may share a Job, at most Batch of them. It is empty if it shares none.
+	// Group names the waiters that may share a Job, at most Batch of them. It is empty if it shares
+	// none.
 	Group string
 	Batch int
-	// Start is what its run would start with. Behind is set if another Job with the same cannot start, and its own
-	// could not either: of those behind one start one is chosen at a time.
+	// Start is what its run would start with. Behind is set if another Job with the same cannot
+	// start, and its own could not either: of those behind one start one is chosen at a time.
 	Start  Start
 	Behind bool
 }
 
-// Start is what decides whether a run can start: its config revision, "namespace/name", and its nodes, as its Job names
-// them.
+// Start is what decides whether a run can start: its config revision, "namespace/name", and its
+// nodes, as its Job names them.
 type Start struct{ Revision, Nodes string }
 
-// Load is what a class runs now, and when each flow was last served, as far as its Jobs still show it.
+// Load is what a class runs now, and when each flow was last served, as far as its Jobs still show
+// it.
 type Load struct {
 	Running map[Flow]int
 	Served  map[Flow]time.Time
@@ -60,8 +62,8 @@ type Queue struct {
 	peers map[peers]counted
 }
 
-// peers are the waiters that have a quota in common: those of a group or, of those that wait behind a Job that cannot start,
-// those with its start. A waiter without peers has no quota.
+// peers are the waiters that have a quota in common: those of a group or, of those that wait behind
+// a Job that cannot start, those with its start. A waiter without peers has no quota.
 type peers struct {
 	group  string
 	behind Start
@@ -137,8 +139,8 @@ func (q *Queue) Flows() map[Flow]int {
 	return out
 }
 
-// Limit returns how many Jobs the class may run: the highest limit among the next waiter of each flow. They may
-// differ, since a volume may be deleted under an older config.
+// Limit returns how many Jobs the class may run: the highest limit among the next waiter of each
+// flow. They may differ, since a volume may be deleted under an older config.
 func (q *Queue) Limit() int {
 	limit := 0
 	for _, flow := range q.flows {
@@ -147,9 +149,10 @@ func (q *Queue) Limit() int {
 	return limit
 }
 
-// Next chooses the waiters that get the free slots. The namespace that runs least comes first or, of those that run
-// the same, the one that was served longest ago. Within it the verb is chosen in the same way, and then the waiter
-// that has waited longest. Of peers that have a quota, no more are chosen. The same arguments always give the same answer.
+// Next chooses the waiters that get the free slots. The namespace that runs least comes first or,
+// of those that run the same, the one that was served longest ago. Within it the verb is chosen in
+// the same way, and then the waiter that has waited longest. Of peers that have a quota, no more
+// are chosen. The same arguments always give the same answer.
 func (q *Queue) Next(load Load, free int, quotas map[peers]int) []Waiter {
 	if q.isHeld(quotas) {
 		return nil
@@ -165,7 +168,8 @@ func (q *Queue) Next(load Load, free int, quotas map[peers]int) []Waiter {
 	})
 }
 
-// isHeld reports whether the quotas of all waiters are used up. A burst of one group is held at most times, and is not looked through.
+// isHeld reports whether the quotas of all waiters are used up. A burst of one group is held at
+// most times, and is not looked through.
 func (q *Queue) isHeld(quotas map[peers]int) bool {
 	held := 0
 	for of, quota := range quotas {
@@ -176,8 +180,9 @@ func (q *Queue) isHeld(quotas map[peers]int) bool {
 	return held == q.Len()
 }
 
-// Take chooses the waiters of a group that share a Job that is about to start, in the order of Next, and removes them
-// from the queue. Those behind a Job that cannot start are left, unless the first one of the Job was one of them.
+// Take chooses the waiters of a group that share a Job that is about to start, in the order of
+// Next, and removes them from the queue. Those behind a Job that cannot start are left, unless the
+// first one of the Job was one of them.
 func (q *Queue) Take(group string, behind bool, load Load, most int) []Waiter {
 	if group == "" {
 		return nil
@@ -226,14 +231,16 @@ func (s *share) compare(other *share) int {
 	return s.served.Compare(other.served)
 }
 
-// candidate is a flow that has waiters, while slots are assigned. The flows of a namespace have its share in common.
+// candidate is a flow that has waiters, while slots are assigned. The flows of a namespace have its
+// share in common.
 type candidate struct {
 	waiting   []*Waiter // the next one first
 	flow      share
 	namespace *share
 }
 
-// compare compares when the next waiters of two flows get a slot. Among many flows most comparisons end with the first one.
+// compare compares when the next waiters of two flows get a slot. Among many flows most comparisons
+// end with the first one.
 func (t *candidate) compare(other *candidate) int {
 	if c := t.namespace.compare(other.namespace); c != 0 {
 		return c

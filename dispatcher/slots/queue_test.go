@@ -130,8 +130,8 @@ func TestLimitIsTheHighestOfTheNextWaiters(t *testing.T) {
 	}
 }
 
-// Whatever the requests of each namespace and the number of slots: no namespace that waits has more than two Jobs fewer
-// than another got meanwhile.
+// Whatever the requests of each namespace and the number of slots: no namespace that waits has more
+// than two Jobs fewer than another got meanwhile.
 func TestNoNamespaceFallsBehind(t *testing.T) {
 	for free := 1; free <= 7; free++ {
 		queue, load := &slots.Queue{}, slots.Load{Running: map[slots.Flow]int{}, Served: map[slots.Flow]time.Time{}}
@@ -163,7 +163,8 @@ func TestNoNamespaceFallsBehind(t *testing.T) {
 	}
 }
 
-// grouped parses "group namespace UID" for each waiter, "-" for no group. One with "!" waits behind a Job that cannot start.
+// grouped parses "group namespace UID" for each waiter, "-" for no group. One with "!" waits behind
+// a Job that cannot start.
 func grouped(texts ...string) *slots.Queue {
 	queue := &slots.Queue{}
 	for i, text := range texts {

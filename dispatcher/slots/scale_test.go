@@ -18,7 +18,8 @@ const (
 	crowdLimit                   = 20
 )
 
-// crowd returns Slots of a class in which 10,000 claims of 1,000 namespaces wait, all of which were served before. So many slots are free.
+// crowd returns Slots of a class in which 10,000 claims of 1,000 namespaces wait, all of which were
+// served before. So many slots are free.
 func crowd(tb testing.TB, free int) *Slots {
 	tb.Helper()
 	namespace := func(i int) string { return fmt.Sprint("ns-", i%crowdNamespaces) }
@@ -43,7 +44,8 @@ func crowd(tb testing.TB, free int) *Slots {
 	return s
 }
 
-// assign assigns the slots that are free, lets others join, and returns how long that took. All of them wait again then.
+// assign assigns the slots that are free, lets others join, and returns how long that took. All of
+// them wait again then.
 func assign(tb testing.TB, s *Slots, free, join int) time.Duration {
 	tb.Helper()
 	waiting := maps.Clone(s.queues[class].at)

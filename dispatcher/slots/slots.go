@@ -16,7 +16,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
-// ClassKey is where the Jobs of a class are counted: the namespace in which they run, and the class's label.
+// ClassKey is where the Jobs of a class are counted: the namespace in which they run, and the
+// class's label.
 type ClassKey struct{ Namespace, Label string }
 
 // KeyOf returns where the Jobs of a config are counted.
@@ -47,13 +48,14 @@ type Assignment struct {
 	group string
 	// behind is set if the UID waited behind a Job that could not start.
 	behind bool
-	// until is until when it counts if the cache does not show its Job, of which it is unknown whether it exists. Zero: it exists.
+	// until is until when it counts if the cache does not show its Job, of which it is unknown
+	// whether it exists. Zero: it exists.
 	until time.Time
 }
 
-// Slots holds the UIDs that wait for a slot of a class and those that have been assigned one. A UID leaves its queue
-// while it is reconciled and is added again if it still waits. When the last Job of a flow has expired, it is no
-// longer known when the flow was served.
+// Slots holds the UIDs that wait for a slot of a class and those that have been assigned one. A UID
+// leaves its queue while it is reconciled and is added again if it still waits. When the last Job
+// of a flow has expired, it is no longer known when the flow was served.
 type Slots struct {
 	caches  *cluster.Caches
 	clock   clock.WithDelayedExecution
@@ -67,12 +69,13 @@ type Slots struct {
 	launched map[string]*Assignment // by the Job's "namespace/name"
 	// paced are the groups that were assigned a slot a moment ago.
 	paced map[groupKey]paced
-	// joined are the UIDs that another UID's worker is about to launch with its own, with that other UID. They are in no
-	// queue.
+	// joined are the UIDs that another UID's worker is about to launch with its own, with that
+	// other UID. They are in no queue.
 	joined map[types.UID]types.UID
 }
 
-// New returns Slots that count the Jobs in the caches. enqueue is called with each UID that is assigned a slot.
+// New returns Slots that count the Jobs in the caches. enqueue is called with each UID that is
+// assigned a slot.
 func New(caches *cluster.Caches, clk clock.WithDelayedExecution, enqueue func(types.UID)) *Slots {
 	return &Slots{
 		caches: caches, clock: clk, enqueue: enqueue,
@@ -82,7 +85,8 @@ func New(caches *cluster.Caches, clk clock.WithDelayedExecution, enqueue func(ty
 	}
 }
 
-// IsAssigned reports whether a UID has been assigned a slot of a config's class. Every launch needs one.
+// IsAssigned reports whether a UID has been assigned a slot of a config's class. Every launch needs
+// one.
 func (s *Slots) IsAssigned(uid types.UID, cfg config.Config) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -90,8 +94,8 @@ func (s *Slots) IsAssigned(uid types.UID, cfg config.Config) bool {
 	return a != nil && a.ClassKey == KeyOf(cfg.Source)
 }
 
-// Begin removes a UID from its queue while it is reconciled, so that no slot is assigned on facts that are being read
-// again. It returns the slot that the UID has been assigned, if any.
+// Begin removes a UID from its queue while it is reconciled, so that no slot is assigned on facts
+// that are being read again. It returns the slot that the UID has been assigned, if any.
 func (s *Slots) Begin(uid types.UID) *Assignment {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -101,10 +105,12 @@ func (s *Slots) Begin(uid types.UID) *Assignment {
 	return s.assigned[uid]
 }
 
-// End reassigns the slot that a UID had and did not use, because something else had to be done first or the API
-// server refused the Job: a UID that cannot be launched now must not hold up another. Then the free slots of every
-// class in which the UID has Jobs are assigned, since one of them may have started or ended. It reports whether the UID waits, or has been assigned a slot since. UIDs that have joined and are still
-// neither launched nor dismissed, since the work has panicked, wait again.
+// End reassigns the slot that a UID had and did not use, because something else had to be done
+// first or the API server refused the Job: a UID that cannot be launched now must not hold up
+// another. Then the free slots of every class in which the UID has Jobs are assigned, since one of
+// them may have started or ended. It reports whether the UID waits, or has been assigned a slot
+// since. UIDs that have joined and are still neither launched nor dismissed, since the work has
+// panicked, wait again.
 func (s *Slots) End(uid types.UID, had *Assignment) bool {
 	s.dismissJoined(uid)
 	if had != nil && s.revoke(uid, had) {
@@ -178,8 +184,8 @@ func (s *Slots) Assign(at ClassKey) {
 	}
 }
 
-// load counts a class's Jobs, with those that the cache does not have yet. These are counted first, so that a Job
-// that appears meanwhile is counted twice for a moment, not missed.
+// load counts a class's Jobs, with those that the cache does not have yet. These are counted first,
+// so that a Job that appears meanwhile is counted twice for a moment, not missed.
 func (s *Slots) load(at ClassKey) Load {
 	load := Load{Running: map[Flow]int{}, Served: s.served[at]}
 	s.forgetUnknown()
@@ -197,7 +203,8 @@ func (s *Slots) load(at ClassKey) Load {
 	return load
 }
 
-// countJobs counts the Jobs that hold a slot, and the pods at work whose Job has finished or no longer exists.
+// countJobs counts the Jobs that hold a slot, and the pods at work whose Job has finished or no
+// longer exists.
 func (s *Slots) countJobs(at ClassKey, running map[Flow]int) {
 	counted := map[string]bool{}
 	for _, job := range s.caches.Jobs.In(at.Namespace).By(cluster.ByUnfinished, at.Label) {
@@ -220,8 +227,9 @@ func (s *Slots) countJobs(at ClassKey, running map[Flow]int) {
 	}
 }
 
-// HoldsSlot reports whether a Job uses a slot of its class: until the containers of its pod have ended, also while it cannot start. It may
-// start at any moment, and then no more containers than the class allows may be at work.
+// HoldsSlot reports whether a Job uses a slot of its class: until the containers of its pod have
+// ended, also while it cannot start. It may start at any moment, and then no more containers than
+// the class allows may be at work.
 func (s *Slots) HoldsSlot(job *batchv1.Job) bool {
 	return runs.HoldsSlot(job, s.caches.PodsOf(job), s.clock.Now())
 }
@@ -246,8 +254,9 @@ func (s *Slots) Observe(job *batchv1.Job) {
 	}
 }
 
-// Forget records that the cache no longer has a Job. A flow without Jobs is forgotten with its last: otherwise every
-// namespace that there ever was would be compared whenever a slot is assigned.
+// Forget records that the cache no longer has a Job. A flow without Jobs is forgotten with its
+// last: otherwise every namespace that there ever was would be compared whenever a slot is
+// assigned.
 func (s *Slots) Forget(job *batchv1.Job) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -262,8 +271,9 @@ func (s *Slots) Forget(job *batchv1.Job) {
 	}
 }
 
-// Join removes the next waiters of a group from their queue, to be launched with another UID. Until Dismiss they are
-// assigned no slot of their own, since a UID has one Job at a time. by is that other UID.
+// Join removes the next waiters of a group from their queue, to be launched with another UID. Until
+// Dismiss they are assigned no slot of their own, since a UID has one Job at a time. by is that
+// other UID.
 func (s *Slots) Join(by types.UID, at ClassKey, group string, most int) []types.UID {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -10,7 +10,8 @@ import (
 	"k8s.io/client-go/tools/events"
 )
 
-// Limit is how many events may wait to be written: a Normal one is dropped when half of that wait, a Warning when all do.
+// Limit is how many events may wait to be written: a Normal one is dropped when half of that wait,
+// a Warning when all do.
 type Limit struct {
 	// Most is how many writes may be under way.
 	Most int64

@@ -156,8 +156,8 @@ func sharedOne[O Object](c *Cluster, namespace, name string) (O, bool) {
 	return obj.(O), true
 }
 
-// set changes an object on behalf of one of the cluster's own controllers. One that was deleted meanwhile is left alone.
-// change is called under the server's lock.
+// set changes an object on behalf of one of the cluster's own controllers. One that was deleted
+// meanwhile is left alone. change is called under the server's lock.
 func set[O Object](c *Cluster, by string, obj O, change func(O)) {
 	at := keyOf(obj)
 	err := c.Server.locked(func() error {

@@ -29,8 +29,9 @@ type T interface {
 	Context() context.Context
 }
 
-// Cluster is a Kubernetes cluster in memory: an API server, kube-controller-manager, a scheduler, kubelets that run
-// scripted images, and the storage that these images provision. Any number of dispatcher processes run against it.
+// Cluster is a Kubernetes cluster in memory: an API server, kube-controller-manager, a scheduler,
+// kubelets that run scripted images, and the storage that these images provision. Any number of
+// dispatcher processes run against it.
 type Cluster struct {
 	T      T
 	Server *Server
@@ -42,7 +43,8 @@ type Cluster struct {
 	Images map[string]Image
 	// Storage holds the UID of each claim that has a volume.
 	Storage map[string]bool
-	// Runs are the runs that came to their end by themselves, in order; one for each claim of a batch.
+	// Runs are the runs that came to their end by themselves, in order; one for each claim of a
+	// batch.
 	Runs []*Run
 
 	// Mounted are the names of the claims that a pod uses.
@@ -56,13 +58,16 @@ type Cluster struct {
 	Clocks map[string]time.Duration
 	// BinderDown: the PV controller does nothing.
 	BinderDown bool
-	// BinderLooksAfter is how long a claim waits in the PV controller's queue before that looks at it for the first time.
+	// BinderLooksAfter is how long a claim waits in the PV controller's queue before that looks at
+	// it for the first time.
 	BinderLooksAfter time.Duration
-	// AnnotatesAfter is how long the PV controller's annotation of a claim waits for its client's rate limiter. It is of the claim as it was before.
+	// AnnotatesAfter is how long the PV controller's annotation of a claim waits for its client's
+	// rate limiter. It is of the claim as it was before.
 	AnnotatesAfter time.Duration
 	// Cordoned is how the names of the nodes begin that take no pods.
 	Cordoned string
-	// Choices are the nodes that the scheduler selects for claims, one after the other, the last for ever.
+	// Choices are the nodes that the scheduler selects for claims, one after the other, the last
+	// for ever.
 	Choices []string
 
 	// Downtime is how long a killed dispatcher stays away.
@@ -71,10 +76,11 @@ type Cluster struct {
 	DieAfterEveryWrite bool
 	// Deaths counts the dispatchers that were killed and replaced.
 	Deaths int64
-	// BeforeJob, when set, runs before every Job that a dispatcher creates. A process stopped between its last look
-	// and its write is one that sleeps here.
+	// BeforeJob, when set, runs before every Job that a dispatcher creates. A process stopped
+	// between its last look and its write is one that sleeps here.
 	BeforeJob func()
-	// BeforePatch, when set, runs before a dispatcher patches a Job or a pod, with "jobs" or "pods". A slow API server is one that sleeps here.
+	// BeforePatch, when set, runs before a dispatcher patches a Job or a pod, with "jobs" or
+	// "pods". A slow API server is one that sleeps here.
 	BeforePatch func(resource string)
 	// Panics is set by a test in which dispatchers panic.
 	Panics bool
@@ -92,8 +98,8 @@ type Cluster struct {
 	next          time.Time           // when something but a dispatcher is due to move again
 }
 
-// New returns a cluster with nothing in it. It must be called in a bubble of testing/synctest, and clk must show that
-// bubble's time. newDispatcher makes what every started process runs.
+// New returns a cluster with nothing in it. It must be called in a bubble of testing/synctest, and
+// clk must show that bubble's time. newDispatcher makes what every started process runs.
 func New(t T, clk clock.WithTickerAndDelayedExecution, newDispatcher NewDispatcher) *Cluster {
 	c := &Cluster{
 		T: t, clock: clk, newDispatcher: newDispatcher,
@@ -105,11 +111,12 @@ func New(t T, clk clock.WithTickerAndDelayedExecution, newDispatcher NewDispatch
 	return c
 }
 
-// parallel holds which tests run in parallel: a test may say so only once, and may use several clusters.
+// parallel holds which tests run in parallel: a test may say so only once, and may use several
+// clusters.
 var parallel sync.Map
 
-// Test runs a test in a cluster of its own, in fake time and in parallel with other tests, and checks the invariants
-// over all that was written. A goroutine that is left running fails the test.
+// Test runs a test in a cluster of its own, in fake time and in parallel with other tests, and
+// checks the invariants over all that was written. A goroutine that is left running fails the test.
 func Test(t *testing.T, newDispatcher NewDispatcher, test func(*Cluster)) {
 	t.Helper()
 	if _, said := parallel.LoadOrStore(t, true); !said {
@@ -126,7 +133,8 @@ func Test(t *testing.T, newDispatcher NewDispatcher, test func(*Cluster)) {
 	})
 }
 
-// Until lets time go on until a condition holds, and fails the test if that takes longer than limit.
+// Until lets time go on until a condition holds, and fails the test if that takes longer than
+// limit.
 func (c *Cluster) Until(what string, limit time.Duration, holds func() bool) {
 	c.T.Helper()
 	end := c.clock.Now().Add(limit)
@@ -156,7 +164,8 @@ func (c *Cluster) Advance(d time.Duration) {
 	c.Until("the end of the wait", d, func() bool { return !c.clock.Now().Before(end) })
 }
 
-// step lets everything but the dispatchers move once, one thing after the other. It reports whether anything did.
+// step lets everything but the dispatchers move once, one thing after the other. It reports whether
+// anything did.
 func (c *Cluster) step() bool {
 	before := c.Server.size()
 	c.next = time.Time{}

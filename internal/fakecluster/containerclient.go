@@ -9,7 +9,8 @@ import (
 	coreclient "k8s.io/client-go/kubernetes/typed/core/v1"
 )
 
-// containerClient is the client of a container: each request waits for its move. client-go's fake clientset is locked while it reacts, so the wait comes before.
+// containerClient is the client of a container: each request waits for its move. client-go's fake
+// clientset is locked while it reacts, so the wait comes before.
 type containerClient struct {
 	kubernetes.Interface
 	container *Container

@@ -14,8 +14,9 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
-// Program is what a container runs in a cluster that is stepped through, until its end or that of ctx. Each of its requests is a move: those to
-// Kubernetes by themselves, and others if it calls Request before.
+// Program is what a container runs in a cluster that is stepped through, until its end or that of
+// ctx. Each of its requests is a move: those to Kubernetes by themselves, and others if it calls
+// Request before.
 type Program func(ctx context.Context, c *Container) Exit
 
 // Container is a container that runs a Program.
@@ -47,7 +48,8 @@ func (k *Container) Env() map[string]string {
 // Verb returns the verb that it is called with.
 func (k *Container) Verb() contract.Verb { return contract.Verb(verbOf(&k.Pod.Spec)) }
 
-// Request waits until a move lets the container make a request. It returns an error if the container was killed.
+// Request waits until a move lets the container make a request. It returns an error if the
+// container was killed.
 func (k *Container) Request(ctx context.Context, what string) error {
 	proceed := make(chan struct{})
 	k.mu.Lock()
@@ -126,7 +128,8 @@ func (c *Cluster) stopContainer(pod types.UID) {
 	}
 }
 
-// stopOrphans ends the containers of pods that do not exist any more, or are deleted. The kubelet of a lost node does not know, but it knows their deadlines.
+// stopOrphans ends the containers of pods that do not exist any more, or are deleted. The kubelet
+// of a lost node does not know, but it knows their deadlines.
 func (c *Cluster) stopOrphans() {
 	for _, k := range c.working() {
 		if c.Frozen[k.Pod.Spec.NodeName] {

@@ -1,11 +1,14 @@
-// Package fakecluster plays Kubernetes in tests: an API server, kube-controller-manager, a scheduler, kubelets that run
-// scripted images, and the storage that these images provision. It knows the contract with images, and nothing of the
-// dispatcher's packages: a test hands it a NewDispatcher.
+// Package fakecluster plays Kubernetes in tests: an API server, kube-controller-manager, a
+// scheduler, kubelets that run scripted images, and the storage that these images provision. It
+// knows the contract with images, and nothing of the dispatcher's packages: a test hands it a
+// NewDispatcher.
 //
-// A test lives in a bubble of testing/synctest. Time is fake, and only passes in [Cluster.Until] and [Cluster.Advance]:
-// they wait until every dispatcher has nothing left to do, let everything else move once, and go on; when nothing
-// moves, time does. The history of all that was written is kept, and [Cluster.CheckInvariants] replays it. A simulation steps through a cluster instead
-// ([Cluster.Step]): it chooses one of its [Cluster.Moves] at a time, and sleeps when time is to pass.
+// A test lives in a bubble of testing/synctest. Time is fake, and only passes in [Cluster.Until]
+// and [Cluster.Advance]: they wait until every dispatcher has nothing left to do, let everything
+// else move once, and go on; when nothing moves, time does. The history of all that was written is
+// kept, and [Cluster.CheckInvariants] replays it. A simulation steps through a cluster instead
+// ([Cluster.Step]): it chooses one of its [Cluster.Moves] at a time, and sleeps when time is to
+// pass.
 //
 // # Nouns
 //

@@ -15,14 +15,14 @@ type Image struct {
 	Takes time.Duration // 0: a second
 	// Waits is why the kubelet does not start the container, empty if it does.
 	Waits string
-	// StartsAfter is how long after its pod's creation it starts, InitTakes how long an init container works before,
-	// EndsAfter how long it goes on when its pod is deleted.
+	// StartsAfter is how long after its pod's creation it starts, InitTakes how long an init
+	// container works before, EndsAfter how long it goes on when its pod is deleted.
 	StartsAfter, InitTakes, EndsAfter time.Duration
 	// Lingers is how long after the end of its container its pod has ended.
 	Lingers time.Duration
 	Does    func(*Run) Exit
-	// Batch, when set, does several requests at once. Without it a batch does each as if it were alone, and writes a
-	// result line for each.
+	// Batch, when set, does several requests at once. Without it a batch does each as if it were
+	// alone, and writes a result line for each.
 	Batch func([]*Run) Exit
 	// Program, when set, is what the container runs instead, as long as it takes.
 	Program Program
@@ -62,7 +62,8 @@ func (c *Cluster) play(image Image, pod *corev1.Pod) Exit {
 	}
 }
 
-// EachAlone does the runs of a batch one after the other, as if each were alone, and reports on each.
+// EachAlone does the runs of a batch one after the other, as if each were alone, and reports on
+// each.
 func EachAlone(runs []*Run, does func(*Run) Exit) Exit {
 	var all Exit
 	for _, r := range runs {
@@ -121,7 +122,8 @@ func Works(r *Run) Exit {
 	return Exit{}
 }
 
-// Script plays one step after the other for each claim's provision runs, and then works. Other verbs work.
+// Script plays one step after the other for each claim's provision runs, and then works. Other
+// verbs work.
 func Script(steps ...func(*Run) Exit) func(*Run) Exit {
 	return func(r *Run) Exit {
 		if r.Verb == contract.Provision && r.Number <= len(steps) {

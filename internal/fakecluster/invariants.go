@@ -14,7 +14,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/internal/policies"
 )
 
-// CheckInvariants replays all that was written and checks at every step what must hold whatever a test is about.
+// CheckInvariants replays all that was written and checks at every step what must hold whatever a
+// test is about.
 func (c *Cluster) CheckInvariants() {
 	c.T.Helper()
 	c.checkSizes()
@@ -40,7 +41,8 @@ type replay struct {
 	retained map[string]time.Time
 	// used are the PVs that were bound: only in these there can be data.
 	used map[string]bool
-	// served are the UIDs of claims with the config revisions of their provisions, and with those that an administrator has named on their PVs.
+	// served are the UIDs of claims with the config revisions of their provisions, and with those
+	// that an administrator has named on their PVs.
 	served map[[2]string]bool
 }
 
@@ -69,8 +71,9 @@ func (r *replay) follow(change Change) {
 	}
 }
 
-// followRevision checks that a claim's volume is deleted and grown under a config revision under which the claim was served, or which an administrator has named on
-// its PV. What anybody else writes there does not count.
+// followRevision checks that a claim's volume is deleted and grown under a config revision under
+// which the claim was served, or which an administrator has named on its PV. What anybody else
+// writes there does not count.
 func (r *replay) followRevision(uid string, job *batchv1.Job) {
 	of := [2]string{uid, job.Annotations[contract.AnnRevision]}
 	switch verb := verbOf(&job.Spec.Template.Spec); {
@@ -119,7 +122,8 @@ func uidsOf(job *batchv1.Job) []string {
 	return uids
 }
 
-// checkOneRun checks that no two pods of a UID may run at a time, whatever their verbs. A pod that was deleted by force is judged by the kubelet, see checkAlone.
+// checkOneRun checks that no two pods of a UID may run at a time, whatever their verbs. A pod that
+// was deleted by force is judged by the kubelet, see checkAlone.
 func (r *replay) checkOneRun(own Key, starts *corev1.Pod) {
 	for _, uid := range r.c.membersOf(starts) {
 		for _, job := range r.jobs[uid] {
@@ -147,7 +151,8 @@ func (r *replay) followPolicy(change Change) {
 	}
 }
 
-// checkRetained checks that no delete starts for a volume whose PV has the policy Retain, or had it to its end, from before the delete's Job was created.
+// checkRetained checks that no delete starts for a volume whose PV has the policy Retain, or had it
+// to its end, from before the delete's Job was created.
 func (r *replay) checkRetained(pod *corev1.Pod) {
 	job, exists := r.now[Key{"jobs", pod.Namespace, pod.Labels[batchv1.JobNameLabel]}].(*batchv1.Job)
 	if !exists || verbOf(&pod.Spec) != string(contract.Delete) {
@@ -170,8 +175,8 @@ func mayRun(pod *corev1.Pod) bool {
 	return !hasEnded(pod) && !isGated(pod) && !forced && (pod.DeletionTimestamp == nil || pod.Spec.NodeName != "")
 }
 
-// checkWanted checks that no provision starts for a claim that is terminating or no longer exists. With a watch that is behind the
-// dispatcher cannot know.
+// checkWanted checks that no provision starts for a claim that is terminating or no longer exists.
+// With a watch that is behind the dispatcher cannot know.
 func (r *replay) checkWanted(pod *corev1.Pod) {
 	if verbOf(&pod.Spec) != string(contract.Provision) || r.c.Server.WasDelayed("persistentvolumeclaims") {
 		return
@@ -195,8 +200,9 @@ func (r *replay) checkFree(claim *corev1.PersistentVolumeClaim) {
 	}
 }
 
-// checkAsked checks that no dispatcher writes on a claim that is not bound before the PV controller has asked for its volume: that controller may be
-// about to write that, and the refusal of its write is reported to the claim's user.
+// checkAsked checks that no dispatcher writes on a claim that is not bound before the PV controller
+// has asked for its volume: that controller may be about to write that, and the refusal of its
+// write is reported to the claim's user.
 func (r *replay) checkAsked(change Change) {
 	claim, existed := r.now[change.Key].(*corev1.PersistentVolumeClaim)
 	if existed && claim.Spec.VolumeName == "" && claim.Annotations[AnnStorageProvisioner] == "" && claim.Annotations[annBetaStorageProvisioner] == "" {
@@ -204,8 +210,8 @@ func (r *replay) checkAsked(change Change) {
 	}
 }
 
-// checkSizes checks that no capacity ever goes down, neither a PV's nor a claim's, and that only its user changes what
-// a claim asks for.
+// checkSizes checks that no capacity ever goes down, neither a PV's nor a claim's, and that only
+// its user changes what a claim asks for.
 func (c *Cluster) checkSizes() {
 	c.T.Helper()
 	sizes, asked := map[types.UID]resource.Quantity{}, map[types.UID]resource.Quantity{}

@@ -115,7 +115,8 @@ func (c *Cluster) finish(job *batchv1.Job, kind batchv1.JobConditionType, reason
 	})
 }
 
-// leavePods takes the owner off the pods of a Job that is deleted without them. The Job controller then counts none.
+// leavePods takes the owner off the pods of a Job that is deleted without them. The Job controller
+// then counts none.
 func (c *Cluster) leavePods(job *batchv1.Job) {
 	pods := c.podsOf(job)
 	for _, pod := range pods {
@@ -127,7 +128,8 @@ func (c *Cluster) leavePods(job *batchv1.Job) {
 	}
 }
 
-// collect takes the Job controller's finalizer off pods that were counted or left, and deletes those whose Job no longer exists.
+// collect takes the Job controller's finalizer off pods that were counted or left, and deletes
+// those whose Job no longer exists.
 func (c *Cluster) collect(pod *corev1.Pod) {
 	if len(pod.OwnerReferences) == 0 {
 		c.unprotect(pod, batchv1.JobTrackingFinalizer)

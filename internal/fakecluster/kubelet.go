@@ -61,7 +61,8 @@ func (c *Cluster) RunningPods() []*corev1.Pod {
 	return slices.DeleteFunc(shared[*corev1.Pod](c), func(p *corev1.Pod) bool { return p.Status.Phase != corev1.PodRunning })
 }
 
-// AtWork returns the pods that run, and those of which a program still does although they were deleted. They must not be changed.
+// AtWork returns the pods that run, and those of which a program still does although they were
+// deleted. They must not be changed.
 func (c *Cluster) AtWork() []*corev1.Pod {
 	all := c.RunningPods()
 	for _, k := range c.working() {

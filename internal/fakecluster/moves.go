@@ -13,12 +13,14 @@ type Move struct {
 	Do   func()
 }
 
-// Step makes the cluster one that is stepped through: nothing moves but by Moves, and time only when the test sleeps. It must be called before any process
-// starts, and what a process runs must take what it reconciles from queues of NewQueue. pick returns one of n, from 0.
+// Step makes the cluster one that is stepped through: nothing moves but by Moves, and time only
+// when the test sleeps. It must be called before any process starts, and what a process runs must
+// take what it reconciles from queues of NewQueue. pick returns one of n, from 0.
 func (c *Cluster) Step(pick func(n int) int) { c.Server.stepped, c.pick = true, pick }
 
-// Moves returns what can happen next, always in the same order: what a watch of a process brings next, the next item that a process reconciles, and what is
-// to be done by the rest of the cluster. Call it when every goroutine is blocked.
+// Moves returns what can happen next, always in the same order: what a watch of a process brings
+// next, the next item that a process reconciles, and what is to be done by the rest of the cluster.
+// Call it when every goroutine is blocked.
 func (c *Cluster) Moves() []Move {
 	var out []Move
 	for _, p := range c.processes {
@@ -61,7 +63,8 @@ func (p *Process) DieAfter(writes int64) { p.lastWrite = p.writes.Load() + write
 // IsDead reports whether the process was killed. It is to be ended.
 func (p *Process) IsDead() bool { return p.killed() }
 
-// watchesOf returns the watches of a process, in an order that does not depend on which began first.
+// watchesOf returns the watches of a process, in an order that does not depend on which began
+// first.
 func (s *Server) watchesOf(p *Process) []*cursor {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -33,8 +33,9 @@ const (
 	fewAgainAfter = 9 * time.Minute
 )
 
-// MustEmitSome checks that an event was emitted, once or a few times over: what stands in the way of a claim is
-// emitted again whenever the claim is looked at, and what only an administrator can decide about every ten minutes.
+// MustEmitSome checks that an event was emitted, once or a few times over: what stands in the way
+// of a claim is emitted again whenever the claim is looked at, and what only an administrator can
+// decide about every ten minutes.
 func (c *Cluster) MustEmitSome(about, reason string, words ...string) {
 	c.T.Helper()
 	all := c.Events.About(about, reason)
@@ -65,7 +66,8 @@ func (c *Cluster) MustContain(about, reason string, words []string) {
 	}
 }
 
-// MustNotContain checks that no event about an object of a kind has these words; an empty kind: of any.
+// MustNotContain checks that no event about an object of a kind has these words; an empty kind: of
+// any.
 func (c *Cluster) MustNotContain(kind, words string) {
 	c.T.Helper()
 	for _, e := range c.Events.About("", "") {

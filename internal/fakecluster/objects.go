@@ -25,8 +25,8 @@ const (
 	GoldImage = "localhost/gold:v1"
 )
 
-// SetUpGold creates the class gold with its config and ServiceAccount. Keys are further keys of the config: key,
-// value, key, value…
+// SetUpGold creates the class gold with its config and ServiceAccount. Keys are further keys of the
+// config: key, value, key, value…
 func (c *Cluster) SetUpGold(image func(*Run) Exit, keys ...string) {
 	c.Images[GoldImage] = Image{Does: image}
 	c.CreateClass("gold", corev1.PersistentVolumeReclaimDelete)
@@ -62,7 +62,8 @@ func WaitForFirstConsumer(class *storagev1.StorageClass) {
 // Expandable is a change of a class: its claims may ask for more.
 func Expandable(class *storagev1.StorageClass) { class.AllowVolumeExpansion = new(true) }
 
-// CreateServiceAccount creates the ServiceAccount writer with a value of the label that permits its use.
+// CreateServiceAccount creates the ServiceAccount writer with a value of the label that permits its
+// use.
 func (c *Cluster) CreateServiceAccount(label string) {
 	Create(c, Admin, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
 		Name: "writer", Namespace: ConfigNamespace, Labels: map[string]string{contract.LabelProvisioner: label},
@@ -146,7 +147,8 @@ func (c *Cluster) PVOf(claim *corev1.PersistentVolumeClaim) *corev1.PersistentVo
 	return Get[*corev1.PersistentVolume](c, "", contract.PVName(string(claim.UID)))
 }
 
-// HeldRecords returns the names of the Jobs that carry a finalizer of the dispatcher's, and so a claim's record.
+// HeldRecords returns the names of the Jobs that carry a finalizer of the dispatcher's, and so a
+// claim's record.
 func (c *Cluster) HeldRecords() []string {
 	var out []string
 	for _, job := range shared[*batchv1.Job](c) {

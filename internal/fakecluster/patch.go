@@ -13,8 +13,9 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 )
 
-// patch knows merge patches, and strategic ones. Server-side apply is one too: the dispatcher is the only applier, applies the same
-// fields always, and forces. It never creates, since a patch with a UID cannot.
+// patch knows merge patches, and strategic ones. Server-side apply is one too: the dispatcher is
+// the only applier, applies the same fields always, and forces. It never creates, since a patch
+// with a UID cannot.
 func (s *Server) patch(by string, at Key, a clienttesting.PatchActionImpl) (Object, error) {
 	s.overtaken("patch", at, a.Patch)
 	old, err := s.get(at)
@@ -68,8 +69,9 @@ func keepToSubresource(subresource string, old, obj Object) {
 	}
 }
 
-// mergePatch applies a JSON merge patch to what v holds: null takes away, an object goes into an object, and anything
-// else replaces. Fields that the type does not have are dropped, as the API server does.
+// mergePatch applies a JSON merge patch to what v holds: null takes away, an object goes into an
+// object, and anything else replaces. Fields that the type does not have are dropped, as the API
+// server does.
 func mergePatch(v reflect.Value, patch json.RawMessage) error {
 	if string(patch) == "null" {
 		v.SetZero()

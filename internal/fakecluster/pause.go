@@ -12,8 +12,8 @@ import (
 	coreclient "k8s.io/client-go/kubernetes/typed/core/v1"
 )
 
-// pausing is a client that calls beforeJob ahead of every Job that it creates, and beforePatch ahead of every patch of a Job or a pod. The
-// server is not locked meanwhile, so others go on.
+// pausing is a client that calls beforeJob ahead of every Job that it creates, and beforePatch
+// ahead of every patch of a Job or a pod. The server is not locked meanwhile, so others go on.
 type pausing struct {
 	kubernetes.Interface
 	beforeJob   func()

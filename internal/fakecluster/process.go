@@ -26,7 +26,8 @@ type Dispatcher interface {
 	Stopped()
 }
 
-// NewDispatcher makes the dispatcher of a process, which reaches the world by the process's client, recorder and clock.
+// NewDispatcher makes the dispatcher of a process, which reaches the world by the process's client,
+// recorder and clock.
 type NewDispatcher func(*Process) (Dispatcher, error)
 
 // Process is one life of a dispatcher, with a client, watches and a death of its own.
@@ -46,21 +47,23 @@ type Process struct {
 	writes   atomic.Int64
 	// lastWrite is the number of the write after which the process is killed; 0: it lives.
 	lastWrite int64
-	// delayed are the resources of which its watches bring nothing for now. The server's lock guards it.
+	// delayed are the resources of which its watches bring nothing for now. The server's lock
+	// guards it.
 	delayed map[string]bool
 	waits   waits
 	pick    func(n int) int
 }
 
-// startTakes is how long a start takes in a cluster that is stepped through. Caches are looked at every 100 ms until they are filled, and whether the first look
-// finds them so depends on the machine: a seed would not happen the same way again.
+// startTakes is how long a start takes in a cluster that is stepped through. Caches are looked at
+// every 100 ms until they are filled, and whether the first look finds them so depends on the
+// machine: a seed would not happen the same way again.
 const startTakes = time.Second
 
 // Start brings up a dispatcher, beside those that run already.
 func (c *Cluster) Start() *Process { return c.StartMortal(0) }
 
-// StartMortal brings up a dispatcher that is killed after a number of writes, and replaced after the downtime;
-// 0: never.
+// StartMortal brings up a dispatcher that is killed after a number of writes, and replaced after
+// the downtime; 0: never.
 func (c *Cluster) StartMortal(writes int64) *Process {
 	c.T.Helper()
 	p := c.newProcess(writes)
@@ -144,7 +147,8 @@ func (c *Cluster) replaceKilled() {
 // Requests returns all requests that the process has made.
 func (p *Process) Requests() []clienttesting.Action { return p.requests.Actions() }
 
-// DelayWatches keeps this process's watches of a resource from bringing anything, or lets them catch up.
+// DelayWatches keeps this process's watches of a resource from bringing anything, or lets them
+// catch up.
 func (p *Process) DelayWatches(resource string, delayed bool) {
 	p.server.mu.Lock()
 	defer p.server.mu.Unlock()
@@ -152,7 +156,8 @@ func (p *Process) DelayWatches(resource string, delayed bool) {
 	p.server.notifyWatches(resource)
 }
 
-// Relist ends this process's watches of a resource, delayed or not, and begins them anew: of what they have not brought, only the difference is seen.
+// Relist ends this process's watches of a resource, delayed or not, and begins them anew: of what
+// they have not brought, only the difference is seen.
 func (p *Process) Relist(resource string) {
 	p.server.mu.Lock()
 	defer p.server.mu.Unlock()

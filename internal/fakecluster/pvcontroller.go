@@ -23,7 +23,8 @@ const (
 	annBetaStorageProvisioner = "volume.beta.kubernetes.io/storage-provisioner"
 )
 
-// runPVController is the PV controller with both protection controllers, as far as the dispatcher can tell.
+// runPVController is the PV controller with both protection controllers, as far as the dispatcher
+// can tell.
 func (c *Cluster) runPVController() {
 	if c.BinderDown {
 		return
@@ -60,7 +61,8 @@ func (c *Cluster) unprotect(obj Object, finalizer string) {
 	}
 }
 
-// bindClaim binds a claim to the PV that Kubernetes' own rules choose, or asks the class's provisioner for one. It reports whether it has bound the claim.
+// bindClaim binds a claim to the PV that Kubernetes' own rules choose, or asks the class's
+// provisioner for one. It reports whether it has bound the claim.
 func (c *Cluster) bindClaim(claim *corev1.PersistentVolumeClaim, pvs []*corev1.PersistentVolume) bool {
 	pvs = slices.DeleteFunc(slices.Clone(pvs), func(pv *corev1.PersistentVolume) bool { return !storagehelpers.CheckAccessModes(claim, pv) })
 	pv, err := storagehelpers.FindMatchingVolume(claim, pvs, nil, nil, false, true)
@@ -119,14 +121,15 @@ func (c *Cluster) askProvisioner(claim *corev1.PersistentVolumeClaim) {
 	})
 }
 
-// asked is a claim for which the PV controller is about to ask for a volume: which version of it, and when it was looked at.
+// asked is a claim for which the PV controller is about to ask for a volume: which version of it,
+// and when it was looked at.
 type asked struct {
 	version string
 	at      time.Time
 }
 
-// mayAnnotate reports whether the PV controller's annotation of a claim is due. If the claim has changed since it looked, the API server refuses its write, and
-// it says so to the claim's user.
+// mayAnnotate reports whether the PV controller's annotation of a claim is due. If the claim has
+// changed since it looked, the API server refuses its write, and it says so to the claim's user.
 func (c *Cluster) mayAnnotate(claim *corev1.PersistentVolumeClaim) bool {
 	if c.AnnotatesAfter == 0 {
 		return true
@@ -167,8 +170,8 @@ func (c *Cluster) setPhase(pv *corev1.PersistentVolume) {
 	}
 }
 
-// isSpare reports whether the claim of a PV was bound to another, and the PV is not one to be deleted: the PV controller then lets it be for any
-// claim of that name.
+// isSpare reports whether the claim of a PV was bound to another, and the PV is not one to be
+// deleted: the PV controller then lets it be for any claim of that name.
 func (c *Cluster) isSpare(pv *corev1.PersistentVolume) bool {
 	ref := pv.Spec.ClaimRef
 	if ref == nil || ref.UID == "" || pv.Annotations[contract.AnnProvisionedBy] != "" && pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete {

@@ -9,7 +9,8 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// NewQueue returns a queue for a process of a cluster that is stepped through. A move gives its next item, and the cluster picks which.
+// NewQueue returns a queue for a process of a cluster that is stepped through. A move gives its
+// next item, and the cluster picks which.
 func NewQueue[T cmp.Ordered](p *Process, name string) workqueue.TypedDelayingInterface[T] {
 	queue := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[T]{Clock: p.Clock, Queue: &picked[T]{pick: p.pick}})
 	return &steppedQueue[T]{
@@ -41,7 +42,8 @@ func (q *steppedQueue[T]) ShutDown() {
 	q.TypedDelayingInterface.ShutDown()
 }
 
-// picked holds the items of a queue in their own order, whichever came first: items due at the same time are returned in arbitrary order.
+// picked holds the items of a queue in their own order, whichever came first: items due at the same
+// time are returned in arbitrary order.
 type picked[T cmp.Ordered] struct {
 	items []T
 	pick  func(n int) int

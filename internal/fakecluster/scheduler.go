@@ -25,7 +25,8 @@ func SelectNode(node string) func(*corev1.PersistentVolumeClaim) {
 	return func(claim *corev1.PersistentVolumeClaim) { Annotate(claim, AnnSelectedNode, node) }
 }
 
-// selectNode is the scheduler's choice for a claim whose pod it places. It knows nothing of the storage.
+// selectNode is the scheduler's choice for a claim whose pod it places. It knows nothing of the
+// storage.
 func (c *Cluster) selectNode(claim *corev1.PersistentVolumeClaim) {
 	if len(c.Choices) == 0 {
 		return
@@ -36,7 +37,8 @@ func (c *Cluster) selectNode(claim *corev1.PersistentVolumeClaim) {
 	}
 }
 
-// assignNode gives a pod that is about to be written a node: any, unless it must go to some. A pod with a scheduling gate gets none.
+// assignNode gives a pod that is about to be written a node: any, unless it must go to some. A pod
+// with a scheduling gate gets none.
 func (c *Cluster) assignNode(pod *corev1.Pod) {
 	if isGated(pod) {
 		pod.Status.Conditions = []corev1.PodCondition{{
@@ -72,7 +74,8 @@ func (c *Cluster) takesPods(node string) bool {
 
 func isGated(pod *corev1.Pod) bool { return len(pod.Spec.SchedulingGates) > 0 }
 
-// schedule tries again to place a pod. One that is deleted meanwhile is ended by the garbage collector of pods.
+// schedule tries again to place a pod. One that is deleted meanwhile is ended by the garbage
+// collector of pods.
 func (c *Cluster) schedule(pod *corev1.Pod) {
 	if pod.DeletionTimestamp != nil {
 		set(c, KubeControllerManager, pod, func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed })

@@ -23,11 +23,13 @@ type Object interface {
 	runtime.Object
 }
 
-// Server is an API server in memory, behind client-go's fake clientset. Unlike that one's own tracker it keeps
-// resourceVersions, UIDs, finalizers and preconditions, and its watches honour selectors: half of the dispatcher's
-// rules hang on them. An object that is stored is never written to again.
+// Server is an API server in memory, behind client-go's fake clientset. Unlike that one's own
+// tracker it keeps resourceVersions, UIDs, finalizers and preconditions, and its watches honour
+// selectors: half of the dispatcher's rules hang on them. An object that is stored is never written
+// to again.
 type Server struct {
-	// Forbidden are the namespaces in which clients may do nothing, as without a RoleBinding. Watches that exist go on.
+	// Forbidden are the namespaces in which clients may do nothing, as without a RoleBinding.
+	// Watches that exist go on.
 	Forbidden sync.Map
 
 	clock  clock.PassiveClock
@@ -111,23 +113,26 @@ func (s *Server) History() []Change {
 	return slices.Clip(s.log)
 }
 
-// Refuse sets which creates and patches of clients are refused; nil: none. Like a mutating webhook, refuse may also
-// change the object that is about to be stored, and the request is answered without an error.
+// Refuse sets which creates and patches of clients are refused; nil: none. Like a mutating webhook,
+// refuse may also change the object that is about to be stored, and the request is answered without
+// an error.
 func (s *Server) Refuse(refuse func(by, verb string, obj Object) error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.refuse = refuse
 }
 
-// LoseAnswer sets for which objects that clients create no answer arrives although they are stored; nil: none.
+// LoseAnswer sets for which objects that clients create no answer arrives although they are stored;
+// nil: none.
 func (s *Server) LoseAnswer(lose func(obj Object) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.lose = lose
 }
 
-// Overtake sets what comes in between a client's decision to patch or delete an object and the request: the change
-// that is returned is made first, by a user. nil: nothing. The server is locked while overtake runs.
+// Overtake sets what comes in between a client's decision to patch or delete an object and the
+// request: the change that is returned is made first, by a user. nil: nothing. The server is locked
+// while overtake runs.
 func (s *Server) Overtake(overtake func(verb string, at Key, patch []byte) func(Object)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

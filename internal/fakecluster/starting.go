@@ -8,8 +8,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
-// waitsFor is how long the kubelet gives one of two reasons for a container that waits for its image, before it gives the
-// other.
+// waitsFor is how long the kubelet gives one of two reasons for a container that waits for its
+// image, before it gives the other.
 const waitsFor = 20 * time.Second
 
 // startContainer starts a pod's container, after its init container if there is one.

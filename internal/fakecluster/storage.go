@@ -14,7 +14,8 @@ func (r *Run) DeleteVolume() {
 	delete(r.cluster.Storage, r.Request.UID)
 }
 
-// CheckUnused checks that no claim needs the volume of a PV that is about to be deleted: none is bound to it, and none that names it could be.
+// CheckUnused checks that no claim needs the volume of a PV that is about to be deleted: none is
+// bound to it, and none that names it could be.
 func (c *Cluster) CheckUnused(pvName string) {
 	pv, found := sharedOne[*corev1.PersistentVolume](c, "", pvName)
 	for _, claim := range shared[*corev1.PersistentVolumeClaim](c) {
@@ -24,8 +25,8 @@ func (c *Cluster) CheckUnused(pvName string) {
 	}
 }
 
-// ExpandVolume makes the claim's volume as large as is asked for. A volume never shrinks, and one that was deleted does
-// not grow.
+// ExpandVolume makes the claim's volume as large as is asked for. A volume never shrinks, and one
+// that was deleted does not grow.
 func (r *Run) ExpandVolume() {
 	c, uid := r.cluster, r.Request.UID
 	if !c.Storage[uid] || r.Request.Size < c.sizes[uid] {

@@ -126,7 +126,8 @@ func (s *Server) update(by, verb string, at Key, obj Object) (Object, error) {
 	return s.store(Change{Key: at, By: by, Verb: verb, Old: old, Now: obj}), nil
 }
 
-// permits returns a conflict if a write asks for another UID or resourceVersion than the stored object has.
+// permits returns a conflict if a write asks for another UID or resourceVersion than the stored
+// object has.
 func (at Key) permits(old Object, uid types.UID, version string) error {
 	switch {
 	case uid != "" && uid != old.GetUID():
@@ -161,7 +162,8 @@ func (s *Server) delete(by string, at Key, must *metav1.Preconditions) error {
 	return nil
 }
 
-// finalizerBy returns the finalizer of the garbage collector that an object gets when it is deleted, if any. Of a Job without a policy it is Orphan's.
+// finalizerBy returns the finalizer of the garbage collector that an object gets when it is
+// deleted, if any. Of a Job without a policy it is Orphan's.
 func finalizerBy(policy *metav1.DeletionPropagation, at Key) string {
 	switch {
 	case policy != nil && *policy == metav1.DeletePropagationForeground:
@@ -173,8 +175,9 @@ func finalizerBy(policy *metav1.DeletionPropagation, at Key) string {
 	}
 }
 
-// propagate makes an object that is about to be deleted, or is being deleted already, stay until the garbage collector has deleted what it owns, or has
-// taken the owner off it, as the finalizer says. The last client that deletes it decides which.
+// propagate makes an object that is about to be deleted, or is being deleted already, stay until
+// the garbage collector has deleted what it owns, or has taken the owner off it, as the finalizer
+// says. The last client that deletes it decides which.
 func (s *Server) propagate(by string, at Key, finalizer string) {
 	old, err := s.get(at)
 	if err != nil || finalizer == "" || slices.Contains(old.GetFinalizers(), finalizer) {

@@ -129,7 +129,8 @@ func (w *cursor) isDelayed() bool {
 	return w.server.delayed[w.resource] || w.process != nil && w.process.delayed[w.resource]
 }
 
-// difference returns how the objects that changed differ from what the watch has brought of them, the one that changed last at the end.
+// difference returns how the objects that changed differ from what the watch has brought of them,
+// the one that changed last at the end.
 func (w *cursor) difference(end int) []watch.Event {
 	changes := map[Key]Change{}
 	var order []Key

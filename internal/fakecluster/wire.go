@@ -16,7 +16,8 @@ var (
 	timed sync.Map
 )
 
-// asStored makes an object what it would be after its way over the wire: times in whole seconds, no type in it.
+// asStored makes an object what it would be after its way over the wire: times in whole seconds, no
+// type in it.
 func asStored(obj Object) {
 	obj.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
 	obj.SetManagedFields(nil)

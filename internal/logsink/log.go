@@ -9,7 +9,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Verbosities: lines are kept up to one, and counted up to the other. client-go's details are beyond both.
+// Verbosities: lines are kept up to one, and counted up to the other. client-go's details are
+// beyond both.
 const (
 	keptVerbosity    = 1
 	countedVerbosity = 2
@@ -37,7 +38,8 @@ func (l *Log) Count(message string) int64 {
 	return l.counts[message]
 }
 
-// Counts returns how often each message was logged, and each action was carried out as "action decide.Launch".
+// Counts returns how often each message was logged, and each action was carried out as "action
+// decide.Launch".
 func (l *Log) Counts() map[string]int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()

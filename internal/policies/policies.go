@@ -18,8 +18,8 @@ const (
 	annStorageProvisioner = "volume.kubernetes.io/storage-provisioner"
 )
 
-// AnnotationsOfClaims are those that deploy/base/dispatcher-claim-policy.yaml lets the dispatcher write. A test compares them with the policy, and every scenario
-// with what is written.
+// AnnotationsOfClaims are those that deploy/base/dispatcher-claim-policy.yaml lets the dispatcher
+// write. A test compares them with the policy, and every scenario with what is written.
 var AnnotationsOfClaims = []string{
 	contract.AnnProvisionTS, contract.AnnAttempts, contract.AnnResult, contract.AnnExitCode, contract.AnnMessage, contract.AnnClaimCloneOf,
 	contract.AnnResizer, annSelectedNode,
@@ -31,7 +31,8 @@ var resizeConditions = []corev1.PersistentVolumeClaimConditionType{
 	corev1.PersistentVolumeClaimControllerResizeError, corev1.PersistentVolumeClaimNodeResizeError,
 }
 
-// Refusal returns why the policies refuse a write of the dispatcher, or nothing if they admit it. Verb is "patch" or "delete", old what the object was.
+// Refusal returns why the policies refuse a write of the dispatcher, or nothing if they admit it.
+// Verb is "patch" or "delete", old what the object was.
 func Refusal(verb string, old, now any) string {
 	switch old := old.(type) {
 	case *corev1.PersistentVolume:

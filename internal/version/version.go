@@ -6,7 +6,8 @@ import (
 	"runtime/debug"
 )
 
-// The Makefile sets both from git by -ldflags -X, because it builds with -buildvcs=false. Without git they are empty.
+// The Makefile sets both from git by -ldflags -X, because it builds with -buildvcs=false. Without
+// git they are empty.
 var (
 	version string
 	commit  string
@@ -33,8 +34,8 @@ func (i Info) String() string {
 	return fmt.Sprintf("%s (commit %s, %s)", i.Version, i.Commit, i.Go)
 }
 
-// describe prefers the linker's flags, then what the go command wrote into the binary: go install names a module's
-// version, and a plain go build in a clone names the commit.
+// describe prefers the linker's flags, then what the go command wrote into the binary: go install
+// names a module's version, and a plain go build in a clone names the commit.
 func describe(version, commit string, build *debug.BuildInfo) Info {
 	out := Info{Version: version, Commit: commit, Go: runtime.Version()}
 	if build != nil {
@@ -56,8 +57,8 @@ func revision(build *debug.BuildInfo) string {
 	return ""
 }
 
-// first returns the first of two texts that says anything. "(devel)" is what the go command calls a build without a
-// version.
+// first returns the first of two texts that says anything. "(devel)" is what the go command calls a
+// build without a version.
 func first(a, b string) string {
 	if a != "" {
 		return a

@@ -9,7 +9,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-// attach completes the attachments workflow (attach, connect, complete) from where an earlier run left it.
+// attach completes the attachments workflow (attach, connect, complete) from where an earlier run
+// left it.
 func (b *Backend) attach(
 	ctx context.Context, v volume.Volume, a volume.Access,
 ) (volume.Connection, volume.Access, error) {
@@ -23,14 +24,16 @@ func (b *Backend) attach(
 			return volume.Connection{}, a, err
 		}
 	}
-	// Cinder changes the attachment first and then the volume. If it died in between, it does the rest when it is asked again.
+	// Cinder changes the attachment first and then the volume. If it died in between, it does the
+	// rest when it is asked again.
 	if ours.Status != attached || isReserved(v) {
 		err = b.cinder.Complete(ctx, ours.ID)
 	}
 	return ours.Connection, a, err
 }
 
-// attachment returns the attachment of an earlier run, or makes one. A failed attachment is replaced.
+// attachment returns the attachment of an earlier run, or makes one. A failed attachment is
+// replaced.
 func (b *Backend) attachment(ctx context.Context, v volume.Volume, a volume.Access) (Attachment, error) {
 	ours, err := b.ownAttachments(ctx, v)
 	if err != nil {
@@ -39,7 +42,8 @@ func (b *Backend) attachment(ctx context.Context, v volume.Volume, a volume.Acce
 	if len(ours) > 0 && ours[0].Status != errorAttaching && !areOfHost(ours) {
 		return ours[0], nil
 	}
-	// A failed attachment, or a reservation or an attachment of the older workflow, may still block the volume.
+	// A failed attachment, or a reservation or an attachment of the older workflow, may still block
+	// the volume.
 	if v, err = b.detach(ctx, v, a, ours); err != nil {
 		return Attachment{}, err
 	}
@@ -54,8 +58,8 @@ func (b *Backend) attachment(ctx context.Context, v volume.Volume, a volume.Acce
 	return Attachment{}, err
 }
 
-// ownAttachments lists the volume's attachments, first those that export it. The volume is the claim's, so that every attachment was made by a
-// run of this image, unless Nova made it.
+// ownAttachments lists the volume's attachments, first those that export it. The volume is the
+// claim's, so that every attachment was made by a run of this image, unless Nova made it.
 func (b *Backend) ownAttachments(ctx context.Context, v volume.Volume) ([]Attachment, error) {
 	all, err := b.cinder.Attachments(ctx, v.ID)
 	if err != nil {

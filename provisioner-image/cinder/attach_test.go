@@ -58,7 +58,8 @@ func TestAutoReservesWhereAttachmentsNeedAServer(t *testing.T) {
 	}
 }
 
-// exportTwice makes the claim's volume and exports it in two runs, which have to export it in the same way.
+// exportTwice makes the claim's volume and exports it in two runs, which have to export it in the
+// same way.
 func exportTwice(t *testing.T, k *volume.Keeper, a volume.Access) volume.Access {
 	t.Helper()
 	s := wanted
@@ -81,7 +82,8 @@ func exportTwice(t *testing.T, k *volume.Keeper, a volume.Access) volume.Access 
 	return held[0]
 }
 
-// A second run does not take back the export that the first one made: a node may use it when the runs overlap.
+// A second run does not take back the export that the first one made: a node may use it when the
+// runs overlap.
 func TestAutoKeepsTheReservationOfAnEarlierRun(t *testing.T) {
 	keeper, server := start(t)
 	server.SetRelease(17)
@@ -263,7 +265,8 @@ func TestRemoveDeletesAFailedAttachmentFirst(t *testing.T) {
 	}
 }
 
-// Extending a volume in use may fail. Cinder refuses to delete a volume that is attached, also in this status.
+// Extending a volume in use may fail. Cinder refuses to delete a volume that is attached, also in
+// this status.
 func TestRemoveDetachesAVolumeWhoseExtensionFailed(t *testing.T) {
 	keeper, server := start(t)
 	v, _, err := keeper.Ensure(t.Context(), wanted)
@@ -288,7 +291,8 @@ func TestRemoveDetachesAVolumeWhoseExtensionFailed(t *testing.T) {
 	}
 }
 
-// The status of a volume whose extension has failed does not say that it is attached, and Cinder does not delete it.
+// The status of a volume whose extension has failed does not say that it is attached, and Cinder
+// does not delete it.
 func TestRemoveDetachesAVolumeThatFailed(t *testing.T) {
 	for _, status := range []string{"error_extending", "error_deleting", "error"} {
 		for _, api := range []volume.Method{cinder.Auto, cinder.Attachments, cinder.Reserve} {

@@ -26,8 +26,8 @@ func (c *Cinder) at(microversion string) *gophercloud.ServiceClient {
 	return &api
 }
 
-// KnowsAttachments reports whether Cinder can complete attachments. An older Cinder refuses the microversion with
-// 406, and one without microversions does not know the path.
+// KnowsAttachments reports whether Cinder can complete attachments. An older Cinder refuses the
+// microversion with 406, and one without microversions does not know the path.
 func (c *Cinder) KnowsAttachments(ctx context.Context) (bool, error) {
 	api := c.at(completeAttachments)
 	query := url.Values{"limit": {"1"}}
@@ -50,7 +50,8 @@ type attachment struct {
 	Info     json.RawMessage `json:"connection_info"`
 }
 
-// toAttachment keeps the details of the connection as Cinder sent them. The kind of connection is one of the details.
+// toAttachment keeps the details of the connection as Cinder sent them. The kind of connection is
+// one of the details.
 func (a attachment) toAttachment() (Attachment, error) {
 	made := Attachment{ID: a.ID, Status: a.Status, Server: a.Server}
 	if len(a.Info) == 0 {
@@ -68,8 +69,9 @@ func (a attachment) toAttachment() (Attachment, error) {
 	return made, nil
 }
 
-// Attachments lists the attachments of a volume. Cinder may ignore the filter, so that the answer is filtered again. It links no list of attachments to
-// another page (ViewBuilder.list in cinder/api/v3/views/attachments.py), so that no link in the answer is followed.
+// Attachments lists the attachments of a volume. Cinder may ignore the filter, so that the answer
+// is filtered again. It links no list of attachments to another page (ViewBuilder.list in
+// cinder/api/v3/views/attachments.py), so that no link in the answer is followed.
 func (c *Cinder) Attachments(ctx context.Context, id string) ([]Attachment, error) {
 	var all struct {
 		Attachments []attachment `json:"attachments"`
@@ -101,10 +103,12 @@ func (c *Cinder) VolumeOf(ctx context.Context, id string) (string, error) {
 	return found.VolumeID, failure.Of(err, "get attachment "+id, nil)
 }
 
-// errNeedsServer is the cause where Cinder makes attachments only for servers: from Queens to Ussuri, and 17.0.
+// errNeedsServer is the cause where Cinder makes attachments only for servers: from Queens to
+// Ussuri, and 17.0.
 var errNeedsServer = errors.New("this Cinder creates attachments only for servers: set attach-api to auto or reserve")
 
-// Attach makes an attachment without a server, so that Nova's rules for deleting attachments do not apply to it.
+// Attach makes an attachment without a server, so that Nova's rules for deleting attachments do not
+// apply to it.
 func (c *Cinder) Attach(ctx context.Context, id string) (Attachment, error) {
 	var made attachment
 	err := attachments.Create(ctx, c.at(completeAttachments), body.Attach(id)).ExtractInto(&made)
@@ -114,8 +118,8 @@ func (c *Cinder) Attach(ctx context.Context, id string) (Attachment, error) {
 	return made.toAttachment()
 }
 
-// attachFailure finds out by Cinder's message whether it asks for a server, which the request does not name. No
-// microversion says it: that of 17.0 is in releases that ask for none.
+// attachFailure finds out by Cinder's message whether it asks for a server, which the request does
+// not name. No microversion says it: that of 17.0 is in releases that ask for none.
 func attachFailure(err error, doing string) error {
 	answer, ok := failure.AnswerIn(err)
 	if !ok || answer.Actual != http.StatusBadRequest || !strings.Contains(failure.MessageIn(answer), "instance_uuid") {

@@ -11,8 +11,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-// Backend is Cinder as a storage of the domain. A method sends as many requests as Cinder needs for one step of the
-// domain, and waits until Cinder has done the step.
+// Backend is Cinder as a storage of the domain. A method sends as many requests as Cinder needs for
+// one step of the domain, and waits until Cinder has done the step.
 type Backend struct {
 	cinder *Cinder
 	wait   volume.Wait
@@ -24,7 +24,8 @@ type Backend struct {
 
 var _ volume.Backend = (*Backend)(nil)
 
-// NewBackend returns a Backend that uses a Cinder. It calls wait between two requests for the status of a volume.
+// NewBackend returns a Backend that uses a Cinder. It calls wait between two requests for the
+// status of a volume.
 func NewBackend(cinder *Cinder, wait volume.Wait) *Backend {
 	return &Backend{cinder: cinder, wait: wait}
 }
@@ -59,8 +60,9 @@ func (b *Backend) Create(ctx context.Context, spec volume.Spec) (volume.Volume, 
 	return v, err
 }
 
-// whyNotCloned returns an error if the source of a refused clone is only reserved, as older images left it, and nil
-// otherwise. Cinder clones volumes that are available or in-use, in every release, and that will not change by itself.
+// whyNotCloned returns an error if the source of a refused clone is only reserved, as older images
+// left it, and nil otherwise. Cinder clones volumes that are available or in-use, in every release,
+// and that will not change by itself.
 func (b *Backend) whyNotCloned(ctx context.Context, id string) error {
 	// If it cannot be found out, the refusal itself is the error.
 	if source, err := b.cinder.Get(ctx, id); err == nil && isReserved(source) {
@@ -78,7 +80,8 @@ func notCloned(source volume.Volume) error {
 	}
 }
 
-// Ready waits until Cinder has made the volume. It fails at once when Cinder has given the volume up.
+// Ready waits until Cinder has made the volume. It fails at once when Cinder has given the volume
+// up.
 func (b *Backend) Ready(ctx context.Context, v volume.Volume, _ volume.Access) (volume.Volume, error) {
 	v, err := b.untilIdle(ctx, v)
 	switch {
@@ -98,7 +101,8 @@ func (b *Backend) Ready(ctx context.Context, v volume.Volume, _ volume.Access) (
 	}
 }
 
-// Assign waits until Cinder is no longer working on the volume, releases it and replaces its metadata.
+// Assign waits until Cinder is no longer working on the volume, releases it and replaces its
+// metadata.
 func (b *Backend) Assign(
 	ctx context.Context, v volume.Volume, a volume.Access, change func(metadata map[string]string),
 ) (volume.Volume, error) {

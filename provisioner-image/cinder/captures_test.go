@@ -28,8 +28,8 @@ type captured struct {
 	Answer  any  `json:"answer"`
 }
 
-// The captured requests are replayed to the fake in their order. Statuses are the same, and all fields and their
-// values, but for those that differ from one Cinder to the next.
+// The captured requests are replayed to the fake in their order. Statuses are the same, and all
+// fields and their values, but for those that differ from one Cinder to the next.
 func TestFakeAnswersLikeRealCinder(t *testing.T) {
 	server := cindertest.New()
 	t.Cleanup(server.Close)
@@ -123,13 +123,14 @@ func at(value any, keys ...string) any {
 	return value
 }
 
-// varying are the fields whose values differ from one Cinder to the next. They have the captured type.
+// varying are the fields whose values differ from one Cinder to the next. They have the captured
+// type.
 var varying = []string{
 	"id", "attachment_id", "volume_id", "name", "created_at", "updated_at", "attached_at", "auth_username", "auth_password",
 }
 
-// notSent are the captured fields that the fake leaves out, as no client of ours reads them. Of a volume's metadata
-// Cinder shows a key of its own once the volume was exported.
+// notSent are the captured fields that the fake leaves out, as no client of ours reads them. Of a
+// volume's metadata Cinder shows a key of its own once the volume was exported.
 var notSent = []string{
 	"links", "os-vol-tenant-attr:tenant_id", "os-vol-mig-status-attr:migstat", "os-vol-mig-status-attr:name_id",
 	"os-vol-host-attr:host", "device", "readonly", "attached_mode", "attach_mode",

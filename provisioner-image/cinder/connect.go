@@ -19,8 +19,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-// Connect logs in and returns a Cinder. Without keystone it sends no request. It calls wait where Cinder asks to be
-// asked again later.
+// Connect logs in and returns a Cinder. Without keystone it sends no request. It calls wait where
+// Cinder asks to be asked again later.
 func Connect(ctx context.Context, login credentials.Login, client http.Client, wait volume.Wait) (*Cinder, error) {
 	config, err := login.TLS()
 	if err != nil {
@@ -36,8 +36,8 @@ func Connect(ctx context.Context, login credentials.Login, client http.Client, w
 	return connectKeystone(ctx, login, client, wait)
 }
 
-// projectInURL matches the projects that every Cinder accepts in a URL. With any other, such as the usual "admin", the
-// answers decide whether it is in the URL.
+// projectInURL matches the projects that every Cinder accepts in a URL. With any other, such as the
+// usual "admin", the answers decide whether it is in the URL.
 var projectInURL = regexp.MustCompile(`^[0-9a-f-]+$`)
 
 func connectNoauth(login credentials.Login, client http.Client, wait volume.Wait) (*Cinder, error) {
@@ -87,8 +87,8 @@ func connectKeystone(ctx context.Context, login credentials.Login, client http.C
 	return &Cinder{api: api}, nil
 }
 
-// versionInPath matches the endpoints of a catalog that name the version of the API. In others it is to be added, and
-// the project where this Cinder wants it.
+// versionInPath matches the endpoints of a catalog that name the version of the API. In others it
+// is to be added, and the project where this Cinder wants it.
 var versionInPath = regexp.MustCompile(`/v[0-9][0-9.]*/`)
 
 func addVersion(api *gophercloud.ServiceClient) {

@@ -27,7 +27,8 @@ func keystone(t *testing.T) (*cindertest.Keystone, *cindertest.Server) {
 	return k, server
 }
 
-// Each form of a login sends its own request to keystone. The user's domain is "default" unless it is set.
+// Each form of a login sends its own request to keystone. The user's domain is "default" unless it
+// is set.
 func TestLoginAsksKeystoneForToken(t *testing.T) {
 	tests := map[string]struct {
 		login credentials.Login

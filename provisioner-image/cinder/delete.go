@@ -25,8 +25,8 @@ func (b *Backend) Delete(ctx context.Context, v volume.Volume, a volume.Access) 
 	return err
 }
 
-// isDeleted never returns true: the wait ends with Cinder's "not found". A volume that leaves the status deleting was
-// not deleted: it has a snapshot or a clone, or the storage failed.
+// isDeleted never returns true: the wait ends with Cinder's "not found". A volume that leaves the
+// status deleting was not deleted: it has a snapshot or a clone, or the storage failed.
 func isDeleted(v volume.Volume) (bool, error) {
 	if v.Status == deleting {
 		return false, nil

@@ -13,8 +13,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-// Before Yoga (20) Cinder answers 404 to URLs without a project, from Yoga on to those with the usual "admin". What works
-// is found out once, and with no request more where the first one works.
+// Before Yoga (20) Cinder answers 404 to URLs without a project, from Yoga on to those with the
+// usual "admin". What works is found out once, and with no request more where the first one works.
 func TestProjectIsInURLWhereCinderAcceptsIt(t *testing.T) {
 	const hex, list, shown = "00000000000000000000000000000001", "/volumes/detail", "/volumes/abc"
 	for _, tc := range []struct {
@@ -73,8 +73,8 @@ func TestFirstAnswerDecidesWhetherTheProjectIsInTheURL(t *testing.T) {
 	}
 }
 
-// A URL that Cinder knows in neither form is the administrator's to correct, and a lost answer to a request that
-// changes something is not taken for a refusal.
+// A URL that Cinder knows in neither form is the administrator's to correct, and a lost answer to a
+// request that changes something is not taken for a refusal.
 func TestURLThatCinderKnowsInNoFormIsMisconfigured(t *testing.T) {
 	server := cindertest.NewRelease(17)
 	t.Cleanup(server.Close)

@@ -26,8 +26,9 @@ func (b *Backend) Export(
 	}
 }
 
-// exportByAnswer exports the volume by the method that this Cinder supports. Only its answer to a request for an
-// attachment says whether it makes one without a server. What an earlier run has reserved or attached keeps its method.
+// exportByAnswer exports the volume by the method that this Cinder supports. Only its answer to a
+// request for an attachment says whether it makes one without a server. What an earlier run has
+// reserved or attached keeps its method.
 func (b *Backend) exportByAnswer(
 	ctx context.Context, v volume.Volume, a volume.Access,
 ) (volume.Connection, volume.Access, error) {
@@ -52,8 +53,8 @@ func (b *Backend) exportByAnswer(
 	return b.initialize(ctx, v, a)
 }
 
-// methodOf returns by which method a volume was reserved or attached: the older one makes no attachment, or one that
-// exports nothing.
+// methodOf returns by which method a volume was reserved or attached: the older one makes no
+// attachment, or one that exports nothing.
 func (b *Backend) methodOf(ctx context.Context, v volume.Volume) (volume.Method, error) {
 	ours, err := b.ownAttachments(ctx, v)
 	if err == nil && (len(ours) == 0 || areOfHost(ours)) {
@@ -83,7 +84,8 @@ func (b *Backend) reach(ctx context.Context, id string, a volume.Access) (volume
 	}
 }
 
-// resolve replaces Auto by Attachments where Cinder can complete and delete them, whether or not it makes them.
+// resolve replaces Auto by Attachments where Cinder can complete and delete them, whether or not it
+// makes them.
 func (b *Backend) resolve(ctx context.Context, a volume.Access) (volume.Access, error) {
 	if a.Method == Attachments || a.Method == Reserve {
 		return a, nil
@@ -113,8 +115,8 @@ func (b *Backend) knowsAttachments(ctx context.Context) (bool, error) {
 	return *b.knows, nil
 }
 
-// reserve gets the volume again when Cinder refuses or does not answer: an overlapping run, or this very request, may
-// have reserved it for the same claim. A server may have, too.
+// reserve gets the volume again when Cinder refuses or does not answer: an overlapping run, or this
+// very request, may have reserved it for the same claim. A server may have, too.
 func (b *Backend) reserve(ctx context.Context, v volume.Volume) error {
 	err := b.cinder.Reserve(ctx, v.ID)
 	if err == nil {

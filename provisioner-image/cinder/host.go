@@ -8,8 +8,9 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-// initialize completes the older workflow (reserve, initialize_connection, attach) from where an earlier run left it. It
-// returns the export of a volume that is attached to this image's host already.
+// initialize completes the older workflow (reserve, initialize_connection, attach) from where an
+// earlier run left it. It returns the export of a volume that is attached to this image's host
+// already.
 func (b *Backend) initialize(
 	ctx context.Context, v volume.Volume, a volume.Access,
 ) (volume.Connection, volume.Access, error) {
@@ -18,15 +19,17 @@ func (b *Backend) initialize(
 		return volume.Connection{}, a, err
 	}
 	c, err := b.cinder.Initialize(ctx, v.ID, a.Client)
-	// In a status of another kind Cinder attaches the volume as well, and ends what it is doing with it.
+	// In a status of another kind Cinder attaches the volume as well, and ends what it is doing
+	// with it.
 	if err == nil && (v.Status == available || isReserved(v)) {
 		err = b.attachHost(ctx, v, a)
 	}
 	return c, a, err
 }
 
-// lock reserves the volume, unless an earlier run did or this image's host has attached it, and returns it as it was before. It first deletes what a
-// killed Cinder has left of an attachment: os-attach would create a second one.
+// lock reserves the volume, unless an earlier run did or this image's host has attached it, and
+// returns it as it was before. It first deletes what a killed Cinder has left of an attachment:
+// os-attach would create a second one.
 func (b *Backend) lock(ctx context.Context, v volume.Volume, a volume.Access) (_ volume.Volume, err error) {
 	switch v.Status {
 	case attaching:
@@ -44,7 +47,8 @@ func (b *Backend) lock(ctx context.Context, v volume.Volume, a volume.Access) (_
 	return v, err
 }
 
-// checkConnected refuses a volume that a server has, or that an attachment exports: the older workflow makes none that does.
+// checkConnected refuses a volume that a server has, or that an attachment exports: the older
+// workflow makes none that does.
 func (b *Backend) checkConnected(ctx context.Context, v volume.Volume) error {
 	all, err := b.knownAttachments(ctx, v)
 	if err == nil && slices.ContainsFunc(all, isConnected) {
@@ -53,9 +57,9 @@ func (b *Backend) checkConnected(ctx context.Context, v volume.Volume) error {
 	return err
 }
 
-// attachHost ends the older workflow, after which the volume is in use: Cinder clones no volume that is only reserved. It
-// gets the volume again when Cinder refuses or does not answer: an overlapping run, or this very request, may have
-// attached it.
+// attachHost ends the older workflow, after which the volume is in use: Cinder clones no volume
+// that is only reserved. It gets the volume again when Cinder refuses or does not answer: an
+// overlapping run, or this very request, may have attached it.
 func (b *Backend) attachHost(ctx context.Context, v volume.Volume, a volume.Access) error {
 	err := b.cinder.AttachHost(ctx, v, a.Client.Host)
 	if err == nil {
@@ -76,9 +80,10 @@ func (b *Backend) checkHost(ctx context.Context, v volume.Volume, a volume.Acces
 	return err
 }
 
-// hostAttachments returns the IDs of the attachments to this image's host, as the volume itself shows them: every Cinder
-// does so. It is an error if the volume is attached to anything else. Cinder tells the host to administrators only. Where it
-// names none, an attachment is one of ours by the mount point that it was made with.
+// hostAttachments returns the IDs of the attachments to this image's host, as the volume itself
+// shows them: every Cinder does so. It is an error if the volume is attached to anything else.
+// Cinder tells the host to administrators only. Where it names none, an attachment is one of ours
+// by the mount point that it was made with.
 func (b *Backend) hostAttachments(ctx context.Context, v volume.Volume, a volume.Access) ([]string, error) {
 	all, err := b.cinder.shownAttachments(ctx, v.ID)
 	if err != nil {
@@ -99,8 +104,9 @@ func (b *Backend) hostAttachments(ctx context.Context, v volume.Volume, a volume
 	return ours, nil
 }
 
-// releaseHost removes the export, and what keeps the volume for this image's host: an attachment, or a reservation by a
-// run that was killed or by an older image. A failure leaves the attachment as it was. Repeating it does no harm.
+// releaseHost removes the export, and what keeps the volume for this image's host: an attachment,
+// or a reservation by a run that was killed or by an older image. A failure leaves the attachment
+// as it was. Repeating it does no harm.
 func (b *Backend) releaseHost(ctx context.Context, v volume.Volume, a volume.Access) (volume.Volume, error) {
 	ours, err := b.hostAttachments(ctx, v, a)
 	if err != nil {
@@ -139,7 +145,8 @@ func (b *Backend) detachHost(ctx context.Context, v volume.Volume, ours []string
 	return b.afterDetach(ctx, v)
 }
 
-// areOfHost reports whether one of the attachments was made by the older workflow, which exports the volume without it.
+// areOfHost reports whether one of the attachments was made by the older workflow, which exports
+// the volume without it.
 func areOfHost(all []Attachment) bool {
 	return slices.ContainsFunc(all, func(one Attachment) bool {
 		return one.Status == attached && one.Connection.IsEmpty()

@@ -38,7 +38,8 @@ func ensured(t *testing.T, k *volume.Keeper) volume.Volume {
 	return v
 }
 
-// A run can be killed after each of its requests, and the next one does not repeat what Cinder refuses then.
+// A run can be killed after each of its requests, and the next one does not repeat what Cinder
+// refuses then.
 func TestReserveIsCompletedFromWhereARunLeftIt(t *testing.T) {
 	all := []string{"os-reserve", "os-initialize_connection", "os-attach"}
 	for name, tc := range map[string]struct {
@@ -120,8 +121,8 @@ func TestReserveRefusesAVolumeThatAnotherClientHasAttached(t *testing.T) {
 	}
 }
 
-// Cinder keeps the host's name in its own form, and shows it only to administrators. The volume is found again all the same,
-// also by an undo, which knows no more than the claim.
+// Cinder keeps the host's name in its own form, and shows it only to administrators. The volume is
+// found again all the same, also by an undo, which knows no more than the claim.
 func TestVolumeOfTheHostIsRecognizedByWhatCinderShowsOfIt(t *testing.T) {
 	for _, api := range []volume.Method{cinder.Reserve, cinder.Auto} {
 		for _, host := range []string{"", "flex-8d5a6f3c", "Kube_Nodes (1).", "nodes.Example.COM"} {
@@ -188,7 +189,8 @@ func TestGrowOfAVolumeOfTheHostDoesNotDetachIt(t *testing.T) {
 	}
 }
 
-// Cinder extends no volume that is only reserved. It is attached afterwards, and an initiator learns of the new size.
+// Cinder extends no volume that is only reserved. It is attached afterwards, and an initiator
+// learns of the new size.
 func TestGrowOfAVolumeThatAnOlderImageReservedAttachesIt(t *testing.T) {
 	for _, release := range cindertest.Releases() {
 		keeper, server := start(t)

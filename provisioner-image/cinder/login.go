@@ -12,8 +12,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-// checkLogin returns what keeps gophercloud from making a request of the login, such as a user's name beside a user's ID.
-// Another try cannot help.
+// checkLogin returns what keeps gophercloud from making a request of the login, such as a user's
+// name beside a user's ID. Another try cannot help.
 func checkLogin(options gophercloud.AuthOptions) error {
 	scope, err := options.ToTokenV3ScopeMap()
 	if err == nil {
@@ -32,8 +32,9 @@ func checkLogin(options gophercloud.AuthOptions) error {
 
 const loggingIn = "log in to keystone"
 
-// loginFailure converts an error of a login. Another try with the same login cannot help where keystone has answered
-// that it does not accept it. By 400 it says that of a request of the wrong form.
+// loginFailure converts an error of a login. Another try with the same login cannot help where
+// keystone has answered that it does not accept it. By 400 it says that of a request of the wrong
+// form.
 func loginFailure(err error, login credentials.Login) error {
 	return refused(failure.Of(err, loggingIn, failure.Kinds{
 		http.StatusBadRequest: volume.Denied,
@@ -41,7 +42,8 @@ func loginFailure(err error, login credentials.Login) error {
 	}), login)
 }
 
-// refused adds to keystone's answer what was assumed about the user, since keystone itself never says what was wrong.
+// refused adds to keystone's answer what was assumed about the user, since keystone itself never
+// says what was wrong.
 func refused(err error, login credentials.Login) error {
 	e, ok := errors.AsType[*volume.Error](err)
 	if ok && e.Kind == volume.Denied && login.AssumedDomain() != "" {
@@ -50,7 +52,8 @@ func refused(err error, login credentials.Login) error {
 	return err
 }
 
-// noEndpoint returns an error that says which part of keystone's catalog has no Cinder, or what is wrong with its answer where gophercloud asks it for its versions.
+// noEndpoint returns an error that says which part of keystone's catalog has no Cinder, or what is
+// wrong with its answer where gophercloud asks it for its versions.
 func noEndpoint(err error, login credentials.Login) error {
 	const doing = "find Cinder in keystone's catalog"
 	if _, answered := failure.AnswerIn(err); answered {

@@ -14,8 +14,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder/cindertest"
 )
 
-// measured is a request, and how Cinder 17, 21, 26 and 28 have answered it (noauth, tgt). VOLUME and ATTACHMENT stand
-// for the newest of each.
+// measured is a request, and how Cinder 17, 21, 26 and 28 have answered it (noauth, tgt). VOLUME
+// and ATTACHMENT stand for the newest of each.
 type measured struct {
 	what, method, path, microversion, body string
 	// on17 is the status of 17, later that of 21, 26 and 28, which do not differ.
@@ -96,7 +96,8 @@ var withServer = []measured{
 	{"detach", "DELETE", hexProject + "/attachments/ATTACHMENT", "3.44", "", 200, 500, "either erred or is incapable", ""},
 }
 
-// A Cinder that is killed between the two writes that create an attachment leaves the volume like this.
+// A Cinder that is killed between the two writes that create an attachment leaves the volume like
+// this.
 var reservedWithoutAttachment = []measured{
 	{"create", "POST", hexProject + "/volumes", "", create1, 202, 202, "", "available"},
 	{"reset", "POST", action, "", `{"os-reset_status":{"status":"reserved"}}`, 202, 202, "", "reserved"},
@@ -108,7 +109,8 @@ var reservedWithoutAttachment = []measured{
 	{"detach", "POST", action, "", `{"os-detach":{}}`, 202, 202, "", "available"},
 }
 
-// Each release answers as it was measured to: the fakes, and the real Cinder where it has no keystone, as it had none then.
+// Each release answers as it was measured to: the fakes, and the real Cinder where it has no
+// keystone, as it had none then.
 func TestCinderAnswersAsItsReleaseWasMeasured(t *testing.T) {
 	for _, release := range cindertest.Releases() {
 		t.Run(fmt.Sprintf("fake %d", release), func(t *testing.T) {
@@ -208,7 +210,8 @@ func (r *replayed) idle(t *testing.T, id string) string {
 	return ""
 }
 
-// cleanUp deletes what the requests have made. Of an attachment to a server only a service may ask that.
+// cleanUp deletes what the requests have made. Of an attachment to a server only a service may ask
+// that.
 func (r *replayed) cleanUp(t *testing.T) {
 	t.Helper()
 	if r.names["ATTACHMENT"] != "" {
@@ -226,7 +229,8 @@ func (r *replayed) cleanUp(t *testing.T) {
 	}
 }
 
-// From 26 on Cinder says beside the details of a connection, and in them, whether multipath is mandatory.
+// From 26 on Cinder says beside the details of a connection, and in them, whether multipath is
+// mandatory.
 func TestFakeSaysEnforceMultipathAsEachReleaseWasMeasured(t *testing.T) {
 	for _, release := range cindertest.Releases() {
 		server := cindertest.NewRelease(release)

@@ -28,12 +28,13 @@ type message struct {
 const (
 	// filteredMessages is the first microversion whose messages can be asked for one resource.
 	filteredMessages = "3.5"
-	// schedulerFailed is the beginning of the event IDs of volumes that the scheduler could not place.
+	// schedulerFailed is the beginning of the event IDs of volumes that the scheduler could not
+	// place.
 	schedulerFailed = "VOLUME_VOLUME_001_"
 )
 
-// FailureOf returns an error with Cinder's message about a volume in an error status. The volume itself never holds
-// it.
+// FailureOf returns an error with Cinder's message about a volume in an error status. The volume
+// itself never holds it.
 func (c *Cinder) FailureOf(ctx context.Context, v volume.Volume) error {
 	failed := &volume.Error{
 		Kind:  volume.Unavailable,

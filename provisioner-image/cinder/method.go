@@ -2,15 +2,17 @@ package cinder
 
 import "github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 
-// The ways to export a volume. Cinder keeps them apart: what was reserved by one of them is released by the same one.
+// The ways to export a volume. Cinder keeps them apart: what was reserved by one of them is
+// released by the same one.
 const (
 	// Auto is Attachments where Cinder makes them without a server, and Reserve where it does not.
 	Auto volume.Method = "auto"
-	// Attachments are records of Cinder's own. Cinder restores their exports after a restart, and takes an
-	// export back when its attachment is deleted.
+	// Attachments are records of Cinder's own. Cinder restores their exports after a restart, and
+	// takes an export back when its attachment is deleted.
 	Attachments volume.Method = "attachments"
-	// Reserve is the older way: reserve, initialize_connection, attach to a host. Cinder restores the export of a volume
-	// in use after a restart, and not that of one which an older image has only reserved.
+	// Reserve is the older way: reserve, initialize_connection, attach to a host. Cinder restores
+	// the export of a volume in use after a restart, and not that of one which an older image has
+	// only reserved.
 	Reserve volume.Method = "reserve"
 )
 

@@ -25,7 +25,8 @@ func (b *Backend) release(ctx context.Context, v volume.Volume, a volume.Access)
 		if err := b.checkAttachment(ctx, v, a.ID); err != nil {
 			return v, err
 		}
-		// The recorded attachment is the only connected one to delete. Others belong to other clients.
+		// The recorded attachment is the only connected one to delete. Others belong to other
+		// clients.
 		return b.detach(ctx, v, a, []Attachment{{ID: a.ID}})
 	}
 	ours, err := b.ownAttachments(ctx, v)
@@ -35,8 +36,10 @@ func (b *Backend) release(ctx context.Context, v volume.Volume, a volume.Access)
 	return b.detach(ctx, v, a, ours)
 }
 
-// checkAttachment returns an error if the attachment that a PV names is another volume's. A thief of a provisioner's token, or a PV that was restored from an old
-// backup, would end the export of that volume under the pods that use it. The volume itself shows the attachment of an ordinary run.
+// checkAttachment returns an error if the attachment that a PV names is another volume's. A thief
+// of a provisioner's token, or a PV that was restored from an old backup, would end the export of
+// that volume under the pods that use it. The volume itself shows the attachment of an ordinary
+// run.
 func (b *Backend) checkAttachment(ctx context.Context, v volume.Volume, id string) error {
 	if slices.Contains(v.Exports, id) {
 		return nil
@@ -54,8 +57,9 @@ func (b *Backend) checkAttachment(ctx context.Context, v volume.Volume, id strin
 	}
 }
 
-// detach deletes the attachments, and then ends a reservation of the older workflow. It ends an attachment of the older
-// workflow by that workflow's own requests: its export does not end with it.
+// detach deletes the attachments, and then ends a reservation of the older workflow. It ends an
+// attachment of the older workflow by that workflow's own requests: its export does not end with
+// it.
 func (b *Backend) detach(
 	ctx context.Context, v volume.Volume, a volume.Access, ours []Attachment,
 ) (volume.Volume, error) {
@@ -78,8 +82,8 @@ func (b *Backend) afterDetach(ctx context.Context, v volume.Volume) (volume.Volu
 	return b.untilIdle(ctx, now)
 }
 
-// unreserve ends a reservation, and the export that one by the older workflow may have. Cinder may do the second with the first; repeating it does no
-// harm. A volume in use is left as it is.
+// unreserve ends a reservation, and the export that one by the older workflow may have. Cinder may
+// do the second with the first; repeating it does no harm. A volume in use is left as it is.
 func (b *Backend) unreserve(ctx context.Context, v volume.Volume, a volume.Access) (volume.Volume, error) {
 	switch v.Status {
 	case attaching:
@@ -93,12 +97,13 @@ func (b *Backend) unreserve(ctx context.Context, v volume.Volume, a volume.Acces
 	return v, nil
 }
 
-// createPause is how much later an attachment, or a volume without one, is looked at a second time: Cinder may still be creating the attachment of a
-// run that was killed.
+// createPause is how much later an attachment, or a volume without one, is looked at a second time:
+// Cinder may still be creating the attachment of a run that was killed.
 const createPause = 3 * time.Second
 
-// free deletes unfinished attachments, and then resets a volume that is reserved without one: Cinder was killed between the two writes that create an
-// attachment. It refuses to attach or to delete such a volume for ever, and Unreserve leaves it as it is.
+// free deletes unfinished attachments, and then resets a volume that is reserved without one:
+// Cinder was killed between the two writes that create an attachment. It refuses to attach or to
+// delete such a volume for ever, and Unreserve leaves it as it is.
 func (b *Backend) free(ctx context.Context, v volume.Volume) (volume.Volume, error) {
 	v, err := b.endUnfinished(ctx, v)
 	if err != nil || v.Status != reserved {
@@ -119,8 +124,9 @@ func (b *Backend) free(ctx context.Context, v volume.Volume) (volume.Volume, err
 	return b.afterDetach(ctx, v)
 }
 
-// endUnfinished deletes the attachments that a killed Cinder has not finished, or that it has created late, and returns the volume as it is then. Those of
-// a run at work look the same, for a moment: only what is still unfinished at a second look is deleted.
+// endUnfinished deletes the attachments that a killed Cinder has not finished, or that it has
+// created late, and returns the volume as it is then. Those of a run at work look the same, for a
+// moment: only what is still unfinished at a second look is deleted.
 func (b *Backend) endUnfinished(ctx context.Context, v volume.Volume) (volume.Volume, error) {
 	before, err := b.unfinished(ctx, v)
 	if err != nil || len(before) == 0 {

@@ -20,8 +20,8 @@ func (b *Backend) Resize(ctx context.Context, v volume.Volume, gib int, a volume
 	return v, err
 }
 
-// extend requests the new size and waits for it. Cinder extends a volume in use, but none that is only reserved, as older
-// images left it: its reservation ends for that time. The export stays.
+// extend requests the new size and waits for it. Cinder extends a volume in use, but none that is
+// only reserved, as older images left it: its reservation ends for that time. The export stays.
 func (b *Backend) extend(ctx context.Context, v volume.Volume, gib int, a volume.Access) (volume.Volume, error) {
 	if isReserved(v) {
 		if err := b.cinder.Unreserve(ctx, v.ID); err != nil {
@@ -37,8 +37,8 @@ func (b *Backend) extend(ctx context.Context, v volume.Volume, gib int, a volume
 	return b.poll(ctx, v, func(v volume.Volume) (bool, error) { return b.hasSize(ctx, v, gib) })
 }
 
-// notExtended returns why Cinder does not extend the volume, and reserves it again: no later run may do so, if the claim
-// then asks for what it has.
+// notExtended returns why Cinder does not extend the volume, and reserves it again: no later run
+// may do so, if the claim then asks for what it has.
 func (b *Backend) notExtended(
 	ctx context.Context, v volume.Volume, a volume.Access, refusal error,
 ) (volume.Volume, error) {
@@ -55,8 +55,8 @@ func (b *Backend) notExtended(
 	return now, sizeOrStatus(refusal, v, now)
 }
 
-// sizeOrStatus returns the refusal of a size as one that another try may not meet, if the volume has changed since it was
-// requested: an overlapping run may be extending it.
+// sizeOrStatus returns the refusal of a size as one that another try may not meet, if the volume
+// has changed since it was requested: an overlapping run may be extending it.
 func sizeOrStatus(refusal error, before, now volume.Volume) error {
 	e, ok := errors.AsType[*volume.Error](refusal)
 	mayExtend := now.Status == available || now.Status == inUse
@@ -68,7 +68,8 @@ func sizeOrStatus(refusal error, before, now volume.Volume) error {
 	return &again
 }
 
-// hasSize reports whether the volume has the size that was asked for. The error says why it never will.
+// hasSize reports whether the volume has the size that was asked for. The error says why it never
+// will.
 func (b *Backend) hasSize(ctx context.Context, v volume.Volume, gib int) (bool, error) {
 	switch {
 	case v.State == volume.Failed:
@@ -86,8 +87,9 @@ func (b *Backend) hasSize(ctx context.Context, v volume.Volume, gib int) (bool, 
 	}
 }
 
-// restoreReservation reserves and attaches the volume again after extending ended the reservation of an older image, in
-// this run or in one that was killed. It requests the export again, which makes some storages announce the new size.
+// restoreReservation reserves and attaches the volume again after extending ended the reservation
+// of an older image, in this run or in one that was killed. It requests the export again, which
+// makes some storages announce the new size.
 func (b *Backend) restoreReservation(ctx context.Context, v volume.Volume, a volume.Access) (volume.Volume, error) {
 	if a.Method != Reserve {
 		return v, nil

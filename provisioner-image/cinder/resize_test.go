@@ -63,7 +63,8 @@ func TestCreateOfASizeThatIsForbiddenIsUnsuitable(t *testing.T) {
 	}
 }
 
-// Cinder answers 400 to a status that does not allow to extend, too: another run or an administrator may be at work.
+// Cinder answers 400 to a status that does not allow to extend, too: another run or an
+// administrator may be at work.
 func TestExtendThatTheStatusDoesNotAllowIsTriedAgain(t *testing.T) {
 	for name, meanwhile := range map[string]func(*cindertest.Server, string){
 		"backing-up": func(s *cindertest.Server, id string) { s.SetStatus(id, "backing-up") },
@@ -89,7 +90,8 @@ func TestExtendThatTheStatusDoesNotAllowIsTriedAgain(t *testing.T) {
 	}
 }
 
-// The volume of an older image is not left to other clients: Cinder has not extended it, and it is reserved again.
+// The volume of an older image is not left to other clients: Cinder has not extended it, and it is
+// reserved again.
 func TestExtendThatFailsEndsNoReservation(t *testing.T) {
 	for status, kind := range map[int]volume.Kind{403: volume.Denied, 409: volume.Busy, 413: volume.Full} {
 		keeper, server := start(t)
@@ -111,7 +113,8 @@ func TestExtendThatFailsEndsNoReservation(t *testing.T) {
 	}
 }
 
-// Before 3.42 Cinder extends no volume in use. To detach it would take the disk from the pods that use it.
+// Before 3.42 Cinder extends no volume in use. To detach it would take the disk from the pods that
+// use it.
 func TestExtendOfAVolumeInUseBefore342IsMisconfigured(t *testing.T) {
 	for _, micro := range []int{0, 41} {
 		keeper, server := start(t)

@@ -12,14 +12,15 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-// How long and how often a run waits when it is asked to. The next run retries what takes longer: a Job that waits
-// occupies a slot that another claim could use.
+// How long and how often a run waits when it is asked to. The next run retries what takes longer: a
+// Job that waits occupies a slot that another claim could use.
 const (
 	longestWait = 30 * time.Second
 	mostWaits   = 3
 )
 
-// retryPolicy repeats a request that was rejected before anything was done, if the answer says when to repeat it.
+// retryPolicy repeats a request that was rejected before anything was done, if the answer says when
+// to repeat it.
 func retryPolicy(wait volume.Wait) gophercloud.RetryFunc {
 	return func(ctx context.Context, method, _ string, _ *gophercloud.RequestOpts, err error, failed uint) error {
 		pause, ok := pauseAsked(method, err)
@@ -30,9 +31,9 @@ func retryPolicy(wait volume.Wait) gophercloud.RetryFunc {
 	}
 }
 
-// pauseAsked returns how long the answer asks to wait, and whether the request may be repeated. A request with the
-// answer 429 was not executed. With 503, a proxy may say so of a server that did execute it, so that only GET is
-// repeated.
+// pauseAsked returns how long the answer asks to wait, and whether the request may be repeated. A
+// request with the answer 429 was not executed. With 503, a proxy may say so of a server that did
+// execute it, so that only GET is repeated.
 func pauseAsked(method string, err error) (time.Duration, bool) {
 	answer, ok := failure.AnswerIn(err)
 	if !ok {

@@ -13,7 +13,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-// A PV may name the attachment of another volume, by mistake or by forgery. That volume keeps its export, and so does the PV's own, until the name is taken away.
+// A PV may name the attachment of another volume, by mistake or by forgery. That volume keeps its
+// export, and so does the PV's own, until the name is taken away.
 func TestAttachmentOfAnotherVolumeIsNotDeleted(t *testing.T) {
 	for _, release := range cindertest.Releases() {
 		for _, status := range []string{"attached", "attaching", "error_attaching"} {
@@ -56,8 +57,9 @@ func TestAttachmentThatItsVolumeShowsIsNotAskedFor(t *testing.T) {
 	}
 }
 
-// The PV of a claim may be wrong, or forged: it names a volume that says nothing of a claim, or the attachment of another claim's volume. Neither is touched, and the
-// claim's own volume can be removed once the PV is right, or names no attachment.
+// The PV of a claim may be wrong, or forged: it names a volume that says nothing of a claim, or the
+// attachment of another claim's volume. Neither is touched, and the claim's own volume can be
+// removed once the PV is right, or names no attachment.
 func TestPVThatNamesWhatIsAnothersRemovesNothing(t *testing.T) {
 	onEachCinder(t, func(t *testing.T, login credentials.Login) {
 		t.Helper()

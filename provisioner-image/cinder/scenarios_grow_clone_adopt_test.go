@@ -93,7 +93,8 @@ func testClone(t *testing.T, login credentials.Login, api volume.Method) {
 	}
 }
 
-// A volume that an older image has left reserved cannot be cloned in any release, until it has grown.
+// A volume that an older image has left reserved cannot be cloned in any release, until it has
+// grown.
 func TestCloneOfAVolumeThatAnOlderImageReservedNeedsItToGrow(t *testing.T) {
 	onEachCinder(t, func(t *testing.T, login credentials.Login) {
 		t.Helper()
@@ -127,7 +128,8 @@ func TestCloneOfAVolumeThatAnOlderImageReservedNeedsItToGrow(t *testing.T) {
 	})
 }
 
-// An existing volume becomes a claim's, is listed with the cluster's volumes, and loses the claim's marks again.
+// An existing volume becomes a claim's, is listed with the cluster's volumes, and loses the claim's
+// marks again.
 func TestAdoptedVolumeIsListedAndReturned(t *testing.T) {
 	onEachCinder(t, func(t *testing.T, login credentials.Login) {
 		t.Helper()

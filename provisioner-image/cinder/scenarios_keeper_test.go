@@ -25,7 +25,8 @@ var (
 	}
 )
 
-// madeAfter returns the metadata of a volume that a run asked for so many seconds after the first one.
+// madeAfter returns the metadata of a volume that a run asked for so many seconds after the first
+// one.
 func madeAfter(seconds int) map[string]string {
 	m := owned(uid)
 	m["flex-provisioner.io/made-at"] = time.Now().Add(time.Duration(seconds) * time.Second).UTC().Format(time.RFC3339Nano)
@@ -125,8 +126,8 @@ func TestCreateIsNotRepeatedAfterALostAnswer(t *testing.T) {
 	}
 }
 
-// A second run creates a volume after this one has listed them and before it creates its own. Both must keep the same
-// one.
+// A second run creates a volume after this one has listed them and before it creates its own. Both
+// must keep the same one.
 func TestOverlappingRunsAgreeOnTheOldestVolume(t *testing.T) {
 	keeper, server := start(t)
 	once := true

@@ -20,8 +20,8 @@ import (
 // releaseEnv holds the release of the Cinder that a test meets, as its first number.
 const releaseEnv = "FLEX_TEST_CINDER_RELEASE"
 
-// onEachCinder runs a test on a fake Cinder of each release and, if FLEX_TEST_CINDER names an openrc file, on the real
-// one.
+// onEachCinder runs a test on a fake Cinder of each release and, if FLEX_TEST_CINDER names an
+// openrc file, on the real one.
 func onEachCinder(t *testing.T, test func(t *testing.T, login credentials.Login)) {
 	t.Helper()
 	onCinders(t, cindertest.Releases(), test)
@@ -44,8 +44,8 @@ func onCinders(t *testing.T, fakes []int, test func(t *testing.T, login credenti
 	}
 }
 
-// onCindersWithReset is onCinders for a test that resets a status, as an administrator does. The real one takes part where it has no keystone: there
-// every login is an administrator's.
+// onCindersWithReset is onCinders for a test that resets a status, as an administrator does. The
+// real one takes part where it has no keystone: there every login is an administrator's.
 func onCindersWithReset(t *testing.T, fakes []int, test func(t *testing.T, login credentials.Login)) {
 	t.Helper()
 	if openrc := os.Getenv("FLEX_TEST_CINDER"); openrc != "" && readOpenrc(t, openrc).AuthURL != "" {
@@ -162,7 +162,8 @@ func testLife(t *testing.T, api volume.Method) {
 	})
 }
 
-// completeAgain exports a volume as if Cinder had died after it completed the attachment, and before it changed the volume.
+// completeAgain exports a volume as if Cinder had died after it completed the attachment, and
+// before it changed the volume.
 func completeAgain(t *testing.T, c *cinder.Cinder, k *volume.Keeper, v volume.Volume, s volume.Spec) {
 	t.Helper()
 	v.Status = "attaching"
@@ -172,8 +173,8 @@ func completeAgain(t *testing.T, c *cinder.Cinder, k *volume.Keeper, v volume.Vo
 	}
 }
 
-// attachmentsAreRefused reports whether the spec asks for attachments of a Cinder 17, and fails the test if that does not
-// say that it makes them only for servers.
+// attachmentsAreRefused reports whether the spec asks for attachments of a Cinder 17, and fails the
+// test if that does not say that it makes them only for servers.
 func attachmentsAreRefused(t *testing.T, k *volume.Keeper, v volume.Volume, s volume.Spec) bool {
 	t.Helper()
 	if s.Access.Method != cinder.Attachments || os.Getenv(releaseEnv) != "17" {

@@ -16,7 +16,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-// Cinder was killed between the two writes that create an attachment. The next run exports the volume, or removes it.
+// Cinder was killed between the two writes that create an attachment. The next run exports the
+// volume, or removes it.
 func TestAVolumeThatIsReservedWithoutAnAttachmentIsFreed(t *testing.T) {
 	for _, api := range []volume.Method{cinder.Auto, cinder.Reserve} {
 		t.Run(string(api), func(t *testing.T) {
@@ -80,7 +81,8 @@ func reset(t *testing.T, login credentials.Login, c *cinder.Cinder, id, status s
 	}
 }
 
-// A volume has no attachment for the moment between the two writes that create one. Cinder may execute the request of a run that was killed.
+// A volume has no attachment for the moment between the two writes that create one. Cinder may
+// execute the request of a run that was killed.
 func TestAReservedVolumeWhoseAttachmentAppearsLateIsNotFreed(t *testing.T) {
 	server := cindertest.New()
 	t.Cleanup(server.Close)
@@ -199,8 +201,8 @@ func TestAReservationIsCompletedAndEndedWithoutAttachments(t *testing.T) {
 	}
 }
 
-// A Cinder that hangs may create the attachment of a killed run late: the next run has freed the volume and attached it by then. That attachment holds up
-// neither the next export nor the removal.
+// A Cinder that hangs may create the attachment of a killed run late: the next run has freed the
+// volume and attached it by then. That attachment holds up neither the next export nor the removal.
 func TestAnAttachmentThatCinderMadeLateIsEnded(t *testing.T) {
 	for _, isRecorded := range []bool{true, false} {
 		keeper, server := start(t)
@@ -258,7 +260,8 @@ func TestAVolumeWithAnAttachmentThatCinderMadeLateIsRemoved(t *testing.T) {
 	})
 }
 
-// Cinder was killed after it had begun an attachment to the host, and before it had finished it. It shows such an attachment in no volume.
+// Cinder was killed after it had begun an attachment to the host, and before it had finished it. It
+// shows such an attachment in no volume.
 func TestAnAttachmentToTheHostThatCinderDidNotFinishIsEnded(t *testing.T) {
 	for _, release := range cindertest.Releases() {
 		for _, method := range []volume.Method{cinder.Reserve, cinder.Auto} {

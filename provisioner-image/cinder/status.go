@@ -29,11 +29,13 @@ func stateOf(status string) volume.State {
 	}
 }
 
-// isReserved reports whether the volume is only reserved, which a run that was killed or an older image may have done.
+// isReserved reports whether the volume is only reserved, which a run that was killed or an older
+// image may have done.
 func isReserved(v volume.Volume) bool { return v.Status == attaching || v.Status == reserved }
 
-// mayBeExported reports whether the volume may have an export or a reservation to release. A failure leaves the
-// attachment as it was: Cinder deletes no volume that is error_extending and attached.
+// mayBeExported reports whether the volume may have an export or a reservation to release. A
+// failure leaves the attachment as it was: Cinder deletes no volume that is error_extending and
+// attached.
 func mayBeExported(v volume.Volume) bool {
 	return isReserved(v) || v.Status == inUse || v.State == volume.Failed
 }

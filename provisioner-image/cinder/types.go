@@ -12,7 +12,8 @@ import (
 // idForm matches an ID, in the two ways in which Cinder accepts one.
 var idForm = regexp.MustCompile(`^[[:xdigit:]]{8}(-?[[:xdigit:]]{4}){3}-?[[:xdigit:]]{12}$`)
 
-// TypeName returns the name of a volume type. A class may give its ID, while a volume names its type.
+// TypeName returns the name of a volume type. A class may give its ID, while a volume names its
+// type.
 func (b *Backend) TypeName(ctx context.Context, nameOrID string) (string, error) {
 	if !idForm.MatchString(nameOrID) {
 		return nameOrID, nil

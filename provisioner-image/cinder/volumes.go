@@ -21,8 +21,8 @@ import (
 // Cinder is the API of one Cinder. Each method is one request, or one for each page of its answer.
 type Cinder struct{ api *gophercloud.ServiceClient }
 
-// Find lists the claim's volumes. Some Cinders ignore a filter that they do not know and return all volumes, so that
-// the answer is filtered again.
+// Find lists the claim's volumes. Some Cinders ignore a filter that they do not know and return all
+// volumes, so that the answer is filtered again.
 func (c *Cinder) Find(ctx context.Context, uid string) ([]volume.Volume, error) {
 	opts := volumes.ListOpts{Metadata: map[string]string{volume.KeyUID: uid}}
 	found, _, err := c.list(ctx, "list the volumes of claim "+uid, opts, func(v volume.Volume) bool { return v.UID() == uid })
@@ -41,8 +41,8 @@ func (c *Cinder) List(ctx context.Context, cluster string) ([]volume.Volume, err
 	return found, err
 }
 
-// ListFirst lists the volumes with the UID of a cluster that are on the first page, and reports whether there is no other
-// page.
+// ListFirst lists the volumes with the UID of a cluster that are on the first page, and reports
+// whether there is no other page.
 func (c *Cinder) ListFirst(ctx context.Context, clusterUID string, most int) (found []volume.Volume, areAll bool, err error) {
 	opts := volumes.ListOpts{Limit: most, Metadata: map[string]string{volume.KeyClusterUID: clusterUID}}
 	return c.list(ctx, "list the volumes of the cluster with the UID "+clusterUID, opts, func(v volume.Volume) bool {
@@ -50,13 +50,14 @@ func (c *Cinder) ListFirst(ctx context.Context, clusterUID string, most int) (fo
 	})
 }
 
-// list reads every page, or with a limit the first one, and reports whether that was the last. The values of the filter
-// contain no quote, for which Cinder would return nothing.
+// list reads every page, or with a limit the first one, and reports whether that was the last. The
+// values of the filter contain no quote, for which Cinder would return nothing.
 func (c *Cinder) list(
 	ctx context.Context, doing string, opts volumes.ListOpts, wanted func(volume.Volume) bool,
 ) (found []volume.Volume, areAll bool, err error) {
 	one, asked := opts.Limit != 0, transport.Pages{}
-	// There may be no page. Cinder's default is 1000 (osapi_max_limit), and much larger pages would be more than what is read of an answer.
+	// There may be no page. Cinder's default is 1000 (osapi_max_limit), and much larger pages would
+	// be more than what is read of an answer.
 	areAll, opts.Limit = true, cmp.Or(opts.Limit, 1000)
 	err = c.pages(opts).EachPage(ctx, func(_ context.Context, p pagination.Page) (bool, error) {
 		all, err := volumes.ExtractVolumes(p.(page).VolumePage)
@@ -72,7 +73,8 @@ func (c *Cinder) list(
 		return !one, errors.Join(err, linkErr)
 	})
 	if err != nil {
-		// This is the first request of every run: it fails if endpoint, project or version are wrong.
+		// This is the first request of every run: it fails if endpoint, project or version are
+		// wrong.
 		return nil, false, failure.Of(err, doing, failure.Misconfigured(http.StatusNotFound, http.StatusBadRequest))
 	}
 	return found, areAll, nil
@@ -93,8 +95,9 @@ func (c *Cinder) pages(opts volumes.ListOpts) pagination.Pager {
 	})
 }
 
-// NextPageURL returns the URL of the list with the query of Cinder's link. The rest of the link is what Cinder takes for
-// its own address: behind a proxy often one that this client cannot reach, or may not send its token to.
+// NextPageURL returns the URL of the list with the query of Cinder's link. The rest of the link is
+// what Cinder takes for its own address: behind a proxy often one that this client cannot reach, or
+// may not send its token to.
 func (p page) NextPageURL() (string, error) {
 	link, err := p.VolumePage.NextPageURL()
 	if err != nil || link == "" {
@@ -116,8 +119,8 @@ func (c *Cinder) Get(ctx context.Context, id string) (volume.Volume, error) {
 	return toVolume(v), nil
 }
 
-// Create requests a new volume. By 400 and 404 Cinder says that the class names something that does not exist, or that
-// it does not make a volume of this size, which is the claim's.
+// Create requests a new volume. By 400 and 404 Cinder says that the class names something that does
+// not exist, or that it does not make a volume of this size, which is the claim's.
 func (c *Cinder) Create(ctx context.Context, spec volume.Spec) (volume.Volume, error) {
 	v, err := volumes.Create(ctx, c.api, volumes.CreateOpts{
 		Name:             spec.Name,
@@ -146,8 +149,8 @@ func (c *Cinder) Delete(ctx context.Context, id string) error {
 // extendInUse is the first microversion that extends a volume in use.
 const extendInUse = "3.42"
 
-// Extend requests a larger size. Cinder extends the volume later. By 400 it refuses the size, unless it is the volume's
-// status that does not allow it.
+// Extend requests a larger size. Cinder extends the volume later. By 400 it refuses the size,
+// unless it is the volume's status that does not allow it.
 func (c *Cinder) Extend(ctx context.Context, id string, gib int, attached bool) error {
 	api := c.api
 	if attached {
@@ -164,9 +167,10 @@ func (c *Cinder) Extend(ctx context.Context, id string, gib int, attached bool) 
 // readOnly is a key in the metadata that Cinder itself sets, from a volume's first attachment on.
 const readOnly = "readonly"
 
-// SetMetadata replaces a volume's metadata. It leaves out two keys that Cinder itself sets for an attachment and
-// accepts from no client. What another client writes after the last look at the volume is lost. In exchange all marks of a
-// claim change at once: after some of them an adopted volume could be taken for one that a run made, and be deleted.
+// SetMetadata replaces a volume's metadata. It leaves out two keys that Cinder itself sets for an
+// attachment and accepts from no client. What another client writes after the last look at the
+// volume is lost. In exchange all marks of a claim change at once: after some of them an adopted
+// volume could be taken for one that a run made, and be deleted.
 func (c *Cinder) SetMetadata(ctx context.Context, id string, metadata map[string]string) error {
 	mine := maps.Clone(metadata)
 	delete(mine, readOnly)
@@ -196,7 +200,8 @@ func toVolume(v *volumes.Volume) volume.Volume {
 	}
 }
 
-// exports returns the IDs of a volume's completed attachments: it shows no others (_get_attachments in Cinder's api/v3/views/volumes.py).
+// exports returns the IDs of a volume's completed attachments: it shows no others (_get_attachments
+// in Cinder's api/v3/views/volumes.py).
 func exports(all []volumes.Attachment) []string {
 	var found []string
 	for _, a := range all {

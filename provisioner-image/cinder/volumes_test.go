@@ -79,7 +79,8 @@ func TestListOfAClusterReadsEveryPage(t *testing.T) {
 	})
 }
 
-// Behind a proxy Cinder links to its own address, without TLS and below another path, unless public_endpoint is set.
+// Behind a proxy Cinder links to its own address, without TLS and below another path, unless
+// public_endpoint is set.
 func TestNextPageIsAskedForAtTheConfiguredEndpoint(t *testing.T) {
 	for name, public := range map[string]string{
 		"its own address":           "",

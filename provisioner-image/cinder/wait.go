@@ -8,15 +8,15 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-// The pauses grow, so that a fast Cinder does not have to wait and a slow one is not asked often. A wait lasts a quarter longer than it has to, at most,
-// and an eighth on average.
+// The pauses grow, so that a fast Cinder does not have to wait and a slow one is not asked often. A
+// wait lasts a quarter longer than it has to, at most, and an eighth on average.
 const (
 	firstPause   = 100 * time.Millisecond
 	longestPause = 5 * time.Second
 )
 
-// poll gets the volume again and again until done returns true or an error, or the context ends. It pauses first: no storage has done at once
-// what it was just asked for.
+// poll gets the volume again and again until done returns true or an error, or the context ends. It
+// pauses first: no storage has done at once what it was just asked for.
 func (b *Backend) poll(
 	ctx context.Context, v volume.Volume, done func(volume.Volume) (bool, error),
 ) (volume.Volume, error) {

@@ -17,12 +17,14 @@ func domainOf(id, name string) domain {
 	return domain{name: name}
 }
 
-// userDomain returns the user's domain. Any form of the user's own counts more than the domain for both.
+// userDomain returns the user's domain. Any form of the user's own counts more than the domain for
+// both.
 func (l Login) userDomain() domain {
 	return cmp.Or(domainOf(l.UserDomainID, l.UserDomainName), domainOf(l.DomainID, l.DomainName))
 }
 
-// projectDomain returns the domain of a project that is named, not numbered: its own, that for both, or the user's.
+// projectDomain returns the domain of a project that is named, not numbered: its own, that for
+// both, or the user's.
 func (l Login) projectDomain() domain {
 	return cmp.Or(domainOf(l.ProjectDomainID, l.ProjectDomainName), domainOf(l.DomainID, l.DomainName),
 		l.userDomain(), l.defaultDomain())
@@ -32,14 +34,16 @@ func (l Login) defaultDomain() domain {
 	return domain{id: cmp.Or(l.DefaultDomain, "default")}
 }
 
-// AuthOptions returns the login in gophercloud's form. It identifies a user by its ID alone, or by its name and its domain, and without a user by a token.
+// AuthOptions returns the login in gophercloud's form. It identifies a user by its ID alone, or by
+// its name and its domain, and without a user by a token.
 func (l Login) AuthOptions() gophercloud.AuthOptions {
 	options := gophercloud.AuthOptions{
 		IdentityEndpoint: l.AuthURL,
 		Username:         l.Username,
 		UserID:           l.UserID,
 		Password:         l.Password.Reveal(),
-		// A token that expires in the middle of a run is renewed, unless it was given instead of a login.
+		// A token that expires in the middle of a run is renewed, unless it was given instead of a
+		// login.
 		AllowReauth:                 true,
 		ApplicationCredentialID:     l.AppCredentialID,
 		ApplicationCredentialName:   l.AppCredentialName,
@@ -57,8 +61,8 @@ func (l Login) AuthOptions() gophercloud.AuthOptions {
 	return options
 }
 
-// scope returns for which project the token is to be. An application credential, and a token without a project beside
-// it, have their own.
+// scope returns for which project the token is to be. An application credential, and a token
+// without a project beside it, have their own.
 func (l Login) scope() *gophercloud.AuthScope {
 	switch {
 	case l.AppCredentialSecret != "":

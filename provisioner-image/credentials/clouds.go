@@ -13,8 +13,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// FromClouds reads a login from a clouds.yaml and the secure.yaml and clouds-public.yaml beside it. Without a name of a
-// cloud the file must hold exactly one.
+// FromClouds reads a login from a clouds.yaml and the secure.yaml and clouds-public.yaml beside it.
+// Without a name of a cloud the file must hold exactly one.
 func FromClouds(name string, data []byte, which string, files Files) (Login, error) {
 	f, err := readClouds(name, data, which, "", files)
 	if err != nil {
@@ -23,8 +23,9 @@ func FromClouds(name string, data []byte, which string, files Files) (Login, err
 	return f.login(name, files)
 }
 
-// readClouds reads one cloud, in the region that is named or else the cloud's own. The format is that of gophercloud's
-// types. Its function Parse is not used, because it reads the process's environment and opens the files that they name.
+// readClouds reads one cloud, in the region that is named or else the cloud's own. The format is
+// that of gophercloud's types. Its function Parse is not used, because it reads the process's
+// environment and opens the files that they name.
 func readClouds(name string, data []byte, which, region string, files Files) (form, error) {
 	entries, warnings, err := parseClouds(name, data)
 	if err != nil {
@@ -77,7 +78,8 @@ type extraAuth struct {
 	TenantID   string `yaml:"tenant_id"`
 }
 
-// load merges from what counts least to what counts most: the vendor's profile, the cloud, its region, its secrets.
+// load merges from what counts least to what counts most: the vendor's profile, the cloud, its
+// region, its secrets.
 func (s *stack) load(own *yaml.Node, region string) error {
 	secure, err := s.beside("secure.yaml", s.cloud)
 	if err != nil {
@@ -147,7 +149,8 @@ func (s *stack) vendor() (*yaml.Node, error) {
 	return n, err
 }
 
-// region sets the region, by default the first of the cloud's list, and returns what the list says of it.
+// region sets the region, by default the first of the cloud's list, and returns what the list says
+// of it.
 func (s *stack) region(name string) (*yaml.Node, error) {
 	listed := s.extra.Regions
 	s.RegionName = cmp.Or(name, s.RegionName)

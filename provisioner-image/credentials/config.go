@@ -11,16 +11,17 @@ import (
 	"gopkg.in/gcfg.v1"
 )
 
-// config is what is read of a cloud config. Global has an entry for each [Global "name"]; that of [Global] is "".
+// config is what is read of a cloud config. Global has an entry for each [Global "name"]; that of
+// [Global] is "".
 type config struct {
 	Global map[string]*form
 	// The endpoint of these sections is the other spelling of [Global] cinder-endpoint.
 	BlockStorage, Cinder struct{ Endpoint string }
 }
 
-// FromConfig reads a login from a cloud config file, with the parser of the cloud provider, so that a file of the cloud
-// provider means the same here. What is not read is a warning. Error messages name keys and lines, never values. Where
-// the file holds several clouds, which names one of them.
+// FromConfig reads a login from a cloud config file, with the parser of the cloud provider, so that
+// a file of the cloud provider means the same here. What is not read is a warning. Error messages
+// name keys and lines, never values. Where the file holds several clouds, which names one of them.
 func FromConfig(name string, data []byte, which string, files Files) (Login, error) {
 	name = "cloud config " + name
 	var c config
@@ -38,7 +39,8 @@ func FromConfig(name string, data []byte, which string, files Files) (Login, err
 	return f.login(name, files)
 }
 
-// pick returns the section of a cloud. A name also names the cloud of the clouds.yaml that [Global] uses.
+// pick returns the section of a cloud. A name also names the cloud of the clouds.yaml that [Global]
+// uses.
 func (c config) pick(which string) (form, error) {
 	named := slices.DeleteFunc(slices.Sorted(maps.Keys(c.Global)), func(name string) bool { return name == "" })
 	if which == "" && len(named) == 1 && c.Global[""] == nil {

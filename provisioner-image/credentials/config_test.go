@@ -110,8 +110,8 @@ func TestFromConfigReadsTheCloudProvidersFormat(t *testing.T) {
 // keystoneLogin is the least that a login to keystone needs.
 const keystoneLogin = "auth-url=http://k/v3\nusername=u\npassword=p\ntenant-id=1f\n"
 
-// Every key of the cloud provider's own [Global], k8s.io/cloud-provider-openstack/pkg/client.AuthOpts, is read without a
-// warning.
+// Every key of the cloud provider's own [Global],
+// k8s.io/cloud-provider-openstack/pkg/client.AuthOpts, is read without a warning.
 func TestFromConfigKnowsEveryKeyOfTheCloudProvider(t *testing.T) {
 	got, err := credentials.FromConfig("cloud.conf", []byte(`[Global]
 auth-url=http://k/v3
@@ -213,7 +213,8 @@ func TestFromConfigReadsWhatTheCloudProviderReads(t *testing.T) {
 	}
 }
 
-// What is not read is said with the word that may have been meant, and the rest of the file is read.
+// What is not read is said with the word that may have been meant, and the rest of the file is
+// read.
 func TestFromConfigWarnsOfWhatItDoesNotRead(t *testing.T) {
 	tests := map[string]struct{ extra, says string }{
 		"a key":                       {"regoin=hush", `cloud config cloud.conf: key "regoin" in [Global] is unknown, and is ignored; did you mean "region"?`},
@@ -243,7 +244,8 @@ func TestFromConfigWarnsOfWhatItDoesNotRead(t *testing.T) {
 	}
 }
 
-// The parser's own messages may hold a value, ours may not. A line of its own may be the end of one, too.
+// The parser's own messages may hold a value, ours may not. A line of its own may be the end of
+// one, too.
 func TestFaultOfACloudConfigShowsNoValue(t *testing.T) {
 	for _, text := range []string{
 		`password="hush`, `password="hush\x"`, `password=hush\x`, "hush", "a hush", "password hush", "password: hush", "tls-insecure=hush", "use-clouds=hush",

@@ -108,8 +108,8 @@ func TestSecretIsNeverPrinted(t *testing.T) {
 	}
 }
 
-// The four examples of standalone-cinder's documents, literally. Only the version in their URLs no longer exists, and
-// the error says by what to replace it. Then they work.
+// The four examples of standalone-cinder's documents, literally. Only the version in their URLs no
+// longer exists, and the error says by what to replace it. Then they work.
 func TestClassicExamplesAreRead(t *testing.T) {
 	config := func(text string) (credentials.Login, error) {
 		return credentials.FromConfig("cloud.conf", []byte(text), "", files)

@@ -9,8 +9,9 @@ import (
 	"strings"
 )
 
-// form is a login as it is written: some values name files, and some name another source. A field's tag "gcfg" is its key
-// in the cloud config's [Global] section, as the cloud provider spells it, and "env" are its environment variables.
+// form is a login as it is written: some values name files, and some name another source. A field's
+// tag "gcfg" is its key in the cloud config's [Global] section, as the cloud provider spells it,
+// and "env" are its environment variables.
 type form struct {
 	Login `gcfg:"-"`
 
@@ -28,11 +29,12 @@ type form struct {
 	TrusteePassword Secret `gcfg:"trustee-password" env:""`
 }
 
-// Files reads one of the files that came with the login, by the name or path that it was given there.
+// Files reads one of the files that came with the login, by the name or path that it was given
+// there.
 type Files func(name string) ([]byte, error)
 
-// login resolves the files and the clouds.yaml that the form names, and returns every fault of the result at once.
-// The origin says where the form was read.
+// login resolves the files and the clouds.yaml that the form names, and returns every fault of the
+// result at once. The origin says where the form was read.
 func (f form) login(origin string, files Files) (Login, error) {
 	if err := f.followClouds(files); err != nil {
 		return Login{}, withWarnings(fmt.Errorf("%s: %w", origin, err), f.Warnings)
@@ -80,13 +82,15 @@ func (f *form) followFiles(origin string, files Files) error {
 	return errors.Join(caErr, certErr, keyErr)
 }
 
-// systemBundles are where distributions keep the public certificate authorities. The image has these without a file.
+// systemBundles are where distributions keep the public certificate authorities. The image has
+// these without a file.
 var systemBundles = []string{
 	"/etc/ssl/certs/ca-certificates.crt", "/etc/ssl/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem", "/etc/ssl/cert.pem",
 	"/etc/pki/tls/certs/ca-bundle.crt", "/etc/pki/tls/cert.pem", "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
 }
 
-// readCA reads the file of the certificate authorities. A distribution's own file need not be there.
+// readCA reads the file of the certificate authorities. A distribution's own file need not be
+// there.
 func (f *form) readCA(origin string, files Files) (string, error) {
 	ca, err := content(files, f.CAFile)
 	if errors.Is(err, fs.ErrNotExist) && slices.Contains(systemBundles, f.CAFile) {
@@ -105,8 +109,8 @@ func content(files Files, name string) (string, error) {
 	return string(data), err
 }
 
-// normalize accepts the longer names of endpoint types and a keystone URL without a version, and decides between
-// values that contradict each other as the cloud provider does.
+// normalize accepts the longer names of endpoint types and a keystone URL without a version, and
+// decides between values that contradict each other as the cloud provider does.
 func (f *form) normalize(origin string) {
 	f.EndpointType = strings.TrimSuffix(f.EndpointType, "URL")
 	f.AuthURL = withVersion(f.AuthURL)

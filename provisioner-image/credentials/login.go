@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Login is the address of a Cinder and how to log in to it. Either Endpoint is set, and Cinder checks no identity, or
-// AuthURL is set, and keystone checks it.
+// Login is the address of a Cinder and how to log in to it. Either Endpoint is set, and Cinder
+// checks no identity, or AuthURL is set, and keystone checks it.
 type Login struct {
 	// Endpoint of a Cinder with auth_strategy = noauth, such as http://192.0.2.1:8776/v3.
 	Endpoint string `gcfg:"cinder-endpoint" env:"OS_CINDER_ENDPOINT"`
@@ -28,7 +28,8 @@ type Login struct {
 	ProjectDomainID   string `gcfg:"tenant-domain-id" env:"OS_PROJECT_DOMAIN_ID"`
 	DomainName        string `gcfg:"domain-name" env:"OS_DOMAIN_NAME"`
 	DomainID          string `gcfg:"domain-id" env:"OS_DOMAIN_ID"`
-	// DefaultDomain is the ID of the domain of users and projects that have no other; without it, "default".
+	// DefaultDomain is the ID of the domain of users and projects that have no other; without it,
+	// "default".
 	DefaultDomain       string `gcfg:"-" env:"OS_DEFAULT_DOMAIN_ID,OS_DEFAULT_DOMAIN"`
 	AppCredentialID     string `gcfg:"application-credential-id" env:"OS_APPLICATION_CREDENTIAL_ID"`
 	AppCredentialName   string `gcfg:"application-credential-name" env:"OS_APPLICATION_CREDENTIAL_NAME"`
@@ -95,7 +96,8 @@ func (l Login) checkKeystone() error {
 	return errors.Join(append(faults, l.checkWho(), l.checkProject())...)
 }
 
-// checkWho checks that there is a way to identify the user: an application credential, a password or a token.
+// checkWho checks that there is a way to identify the user: an application credential, a password
+// or a token.
 func (l Login) checkWho() error {
 	if l.AppCredentialSecret != "" {
 		return l.checkAppCredential()
@@ -113,7 +115,8 @@ func (l Login) checkWho() error {
 	return errors.Join(faults...)
 }
 
-// checkProject accepts what needs no project or has its own: a trust, an application credential, a token.
+// checkProject accepts what needs no project or has its own: a trust, an application credential, a
+// token.
 func (l Login) checkProject() error {
 	if l.SystemScope != "" && l.SystemScope != "all" {
 		return errors.New("the system scope must be all (system_scope, OS_SYSTEM_SCOPE)")
@@ -124,7 +127,8 @@ func (l Login) checkProject() error {
 	return errors.New("the login names no project (tenant-name, OS_PROJECT_NAME)")
 }
 
-// checkAppCredential checks that the credential can be identified: by its ID, or by its name and its user.
+// checkAppCredential checks that the credential can be identified: by its ID, or by its name and
+// its user.
 func (l Login) checkAppCredential() error {
 	if l.AppCredentialID == "" && l.AppCredentialName == "" {
 		return errors.New("the application credential has a secret, but neither an ID nor a name")
@@ -145,8 +149,9 @@ func withVersion(raw string) string {
 	return u.String()
 }
 
-// checkVersion accepts an http or https URL that ends in /v3. The version that no longer exists has a message of its
-// own, since every old example names it. No message shows a password that is in the URL.
+// checkVersion accepts an http or https URL that ends in /v3. The version that no longer exists has
+// a message of its own, since every old example names it. No message shows a password that is in
+// the URL.
 func checkVersion(what, raw, dead string) error {
 	u, err := url.Parse(raw)
 	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
@@ -167,7 +172,8 @@ func checkVersion(what, raw, dead string) error {
 	}
 }
 
-// splitVersion splits a path at its last segment that is v3 or the dead version. After it a catalog's URL has a project.
+// splitVersion splits a path at its last segment that is v3 or the dead version. After it a
+// catalog's URL has a project.
 func splitVersion(whole, dead string) (base, version, rest string) {
 	parts := strings.Split(strings.TrimRight(whole, "/"), "/")
 	for i, part := range slices.Backward(parts) {

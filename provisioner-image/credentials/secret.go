@@ -5,8 +5,8 @@ import "log/slog"
 // redacted is printed in place of a Secret.
 const redacted = "[redacted]"
 
-// Secret is a password or the like. No way of printing it shows its text, so that neither a log line nor an error can
-// leak it. Reveal is the only way to read it.
+// Secret is a password or the like. No way of printing it shows its text, so that neither a log
+// line nor an error can leak it. Reveal is the only way to read it.
 type Secret string
 
 // UnmarshalText reads the text.

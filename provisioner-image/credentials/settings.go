@@ -9,8 +9,8 @@ import (
 	"gopkg.in/gcfg.v1/types"
 )
 
-// setting is one value of a form under its names: the key of the cloud config's [Global] section, and the environment
-// variables, the usual one first.
+// setting is one value of a form under its names: the key of the cloud config's [Global] section,
+// and the environment variables, the usual one first.
 type setting struct {
 	key   string
 	vars  []string
@@ -46,8 +46,8 @@ func (s setting) set(text string) error {
 	return nil
 }
 
-// FromEnv reads a login from the environment variables of the OpenStack clients. OS_CLOUD names an entry of a
-// clouds.yaml. A variable that is set takes precedence over the clouds.yaml.
+// FromEnv reads a login from the environment variables of the OpenStack clients. OS_CLOUD names an
+// entry of a clouds.yaml. A variable that is set takes precedence over the clouds.yaml.
 func FromEnv(env map[string]string, files Files) (Login, error) {
 	var f form
 	var faults []error

@@ -32,7 +32,8 @@ func (l Login) TLS() (*tls.Config, error) {
 	return config, nil
 }
 
-// TLSFault returns why TLS does not come about, and what to correct. It returns "" for all other errors.
+// TLSFault returns why TLS does not come about, and what to correct. It returns "" for all other
+// errors.
 func TLSFault(err error) string {
 	if errors.Is(err, http.ErrSchemeMismatch) {
 		return "the server uses http: write http://, or the port on which it uses https"

@@ -11,7 +11,8 @@ import (
 	"gopkg.in/warnings.v0"
 )
 
-// withWarnings adds the warnings to an error, since what was not read may be why something is missing.
+// withWarnings adds the warnings to an error, since what was not read may be why something is
+// missing.
 func withWarnings(err error, warnings []string) error {
 	if err == nil || len(warnings) == 0 {
 		return err
@@ -28,7 +29,8 @@ func unread(origin, what, word string, known []string) string {
 	return warning
 }
 
-// parserPlace matches the end of the parser's messages: the section, and where there is one, its name and a key.
+// parserPlace matches the end of the parser's messages: the section, and where there is one, its
+// name and a key.
 var parserPlace = regexp.MustCompile(`(?s) at section "([^"]*)"(?:, subsection "(.*?)")?(?:, variable "([^"]*)")?$`)
 
 // placeIn returns the place in an error of the parser.
@@ -45,7 +47,8 @@ var parserLine = regexp.MustCompile(`^(\d+):\d+: (.*)`)
 
 const noSection = `it is no section: write [Name] or [Name "name"]`
 
-// parserTexts is what the parser's messages begin with, and what is said instead. Its own text may hold a value.
+// parserTexts is what the parser's messages begin with, and what is said instead. Its own text may
+// hold a value.
 var parserTexts = []struct{ begins, says string }{
 	{"string not terminated", "the value's closing quote is missing"},
 	{"unknown escape sequence", `a backslash in a value is written as \\, in double quotes`},
@@ -86,13 +89,14 @@ func parserWarnings(origin string, data []byte, err error) []string {
 	return out
 }
 
-// isAssigned reports whether a line of the file gives the key a value. Equals signs alone are none: Base64 ends with them.
+// isAssigned reports whether a line of the file gives the key a value. Equals signs alone are none:
+// Base64 ends with them.
 func isAssigned(data []byte, key string) bool {
 	return regexp.MustCompile(`(?mi)^[ \t]*` + regexp.QuoteMeta(key) + `[ \t]*=[ \t]*[^\s=]`).Match(data)
 }
 
-// shownKey returns how a warning shows a key. One without a value is not shown: it may be a part of a value, such as the end of a password whose
-// line was broken.
+// shownKey returns how a warning shows a key. One without a value is not shown: it may be a part of
+// a value, such as the end of a password whose line was broken.
 func shownKey(key string, hasValue bool) string {
 	if !hasValue {
 		return "a key without a value"
@@ -100,7 +104,8 @@ func shownKey(key string, hasValue bool) string {
 	return fmt.Sprintf("key %q", key)
 }
 
-// Sections and keys that only the cloud provider and its other programs read. The same file serves all of them.
+// Sections and keys that only the cloud provider and its other programs read. The same file serves
+// all of them.
 var (
 	providersSections = []string{"loadbalancer", "loadbalancerclass", "networking", "metadata", "route", "keymanager"}
 	providersStorage  = []string{

@@ -15,11 +15,12 @@ import (
 	"gopkg.in/gcfg.v1/types"
 )
 
-// maxFile is the largest text of a clouds.yaml, in bytes. Each value of it takes a hundred times its size once it is parsed.
+// maxFile is the largest text of a clouds.yaml, in bytes. Each value of it takes a hundred times
+// its size once it is parsed.
 const maxFile = 256 << 10
 
-// parseClouds returns the entries of a clouds.yaml, secure.yaml or clouds-public.yaml, undecoded: a decoder would change
-// what only looks like a number, such as a password 0123.
+// parseClouds returns the entries of a clouds.yaml, secure.yaml or clouds-public.yaml, undecoded: a
+// decoder would change what only looks like a number, such as a password 0123.
 func parseClouds(name string, data []byte) (map[string]yaml.Node, []string, error) {
 	if len(data) > maxFile {
 		return nil, nil, fmt.Errorf("%s: its size is %d bytes, and the limit is %d", name, len(data), maxFile)
@@ -48,8 +49,8 @@ func parseClouds(name string, data []byte) (map[string]yaml.Node, []string, erro
 	return file.Clouds, warnings, nil
 }
 
-// refuseAliases returns an error if a node has an anchor or an alias. A short text with them may stand for one that no memory can hold. Their names may be anything,
-// so they are not repeated.
+// refuseAliases returns an error if a node has an anchor or an alias. A short text with them may
+// stand for one that no memory can hold. Their names may be anything, so they are not repeated.
 func refuseAliases(n *yaml.Node) error {
 	if n.Kind == yaml.AliasNode || n.Anchor != "" {
 		return fmt.Errorf("line %d has an anchor (&) or an alias (*), which are not supported, since a short text could expand to a very long one: write out the full text", n.Line)
@@ -83,7 +84,8 @@ func pairs(n *yaml.Node) iter.Seq2[string, *yaml.Node] {
 	}
 }
 
-// tolerate rewrites what openstacksdk accepts and gophercloud's types do not, in a cloud and in its regions.
+// tolerate rewrites what openstacksdk accepts and gophercloud's types do not, in a cloud and in its
+// regions.
 func tolerate(n *yaml.Node) {
 	tolerateValues(n)
 	for key, regions := range pairs(n) {
@@ -97,8 +99,8 @@ func tolerate(n *yaml.Node) {
 	}
 }
 
-// tolerateValues accepts a truth in quotes, several interfaces to choose from, of which the first is used, and an auth
-// that is left empty.
+// tolerateValues accepts a truth in quotes, several interfaces to choose from, of which the first
+// is used, and an auth that is left empty.
 func tolerateValues(n *yaml.Node) {
 	for key, value := range pairs(n) {
 		yes, err := types.ParseBool(value.Value)
@@ -128,7 +130,8 @@ func (s *stack) warn(file string, n *yaml.Node) {
 	}
 }
 
-// Settings of openstacksdk that mean nothing for volumes. Any service may have one with these endings.
+// Settings of openstacksdk that mean nothing for volumes. Any service may have one with these
+// endings.
 var (
 	otherKeys = []string{
 		"networks", "floating_ip_source", "secgroup_source", "image_format", "image_api_use_tasks", "requires_floating_ip",

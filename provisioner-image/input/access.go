@@ -37,7 +37,8 @@ func access(in Sources, c class) (volume.Access, error) {
 	return a, errors.Join(methodErr, multipathErr, extraErr, checkClient(a.Client))
 }
 
-// furtherKeys reads a JSON object of what a storage asks for beside the keys that have a property of their own.
+// furtherKeys reads a JSON object of what a storage asks for beside the keys that have a property
+// of their own.
 func furtherKeys(text string) (map[string]any, error) {
 	if text == "" {
 		return nil, nil
@@ -58,8 +59,9 @@ func furtherKeys(text string) (map[string]any, error) {
 // nqnOfUUID is the form of an NVMe name that holds the host's ID.
 const nqnOfUUID = "nqn.2014-08.org.nvmexpress:uuid:"
 
-// hostID returns the NVMe host's ID: the one that is given, or the one in the host's name. Linux refuses a name with the ID
-// of another, so nodes that connect by this name need an ID that goes with it.
+// hostID returns the NVMe host's ID: the one that is given, or the one in the host's name. Linux
+// refuses a name with the ID of another, so nodes that connect by this name need an ID that goes
+// with it.
 func hostID(c class) string {
 	if c.nvmeHostID != "" {
 		return c.nvmeHostID

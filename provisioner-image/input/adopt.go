@@ -7,8 +7,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
-// adopted returns the volume that the config's key adopt names for the claim, or "". Only an administrator writes the
-// key: lines of "namespace/claim: volume ID".
+// adopted returns the volume that the config's key adopt names for the claim, or "". Only an
+// administrator writes the key: lines of "namespace/claim: volume ID".
 func adopted(r contract.Request, c class) (string, error) {
 	byClaim, byVolume := map[string]string{}, map[string]string{}
 	for line := range strings.Lines(c.adopt) {

@@ -38,15 +38,16 @@ type class struct {
 	parallel string
 }
 
-// SharedInitiator and sharedHost are how all nodes present themselves, unless the class has its own names and unless the
-// cluster's UID is known.
+// SharedInitiator and sharedHost are how all nodes present themselves, unless the class has its own
+// names and unless the cluster's UID is known.
 const (
 	SharedInitiator = "iqn.2026-11.io.flex-provisioner:nodes"
 	sharedHost      = "flex-provisioner"
 )
 
-// names returns how the nodes of a cluster present themselves to a storage. Two clusters with the same names would be one
-// host to an array, and share its volumes. The UID begins early in the host's name, since arrays cut long names.
+// names returns how the nodes of a cluster present themselves to a storage. Two clusters with the
+// same names would be one host to an array, and share its volumes. The UID begins early in the
+// host's name, since arrays cut long names.
 func names(clusterUID string) (initiator, host string) {
 	if clusterUID == "" {
 		return SharedInitiator, sharedHost
@@ -107,7 +108,8 @@ func (c *class) oneFileSystem() error {
 	return nil
 }
 
-// readClass refuses unknown properties: a volume of a misspelt type would get the default type silently.
+// readClass refuses unknown properties: a volume of a misspelt type would get the default type
+// silently.
 func readClass(given map[string]string, clusterUID string) (class, error) {
 	c := class{writeInitiator: "true", smartClone: "false"}
 	c.initiator, c.host = names(clusterUID)
@@ -143,7 +145,8 @@ func parallel(c class) (int, error) {
 	return n, nil
 }
 
-// parseBool reads a truth value. An empty text is false. A text that is neither true nor false is a fault.
+// parseBool reads a truth value. An empty text is false. A text that is neither true nor false is a
+// fault.
 func parseBool(property, text string) (bool, error) {
 	if text == "" {
 		return false, nil

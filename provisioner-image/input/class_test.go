@@ -59,8 +59,9 @@ func TestFileSystemIsWrittenInEitherWay(t *testing.T) {
 	}
 }
 
-// A volume is made in a zone that the class's allowedTopologies name, and pods use it there: the selected node's zone, or
-// without a node one that stays the same for the claim. A zone that the class names as a parameter comes first.
+// A volume is made in a zone that the class's allowedTopologies name, and pods use it there: the
+// selected node's zone, or without a node one that stays the same for the claim. A zone that the
+// class names as a parameter comes first.
 func TestAllowedTopologiesReachTheZone(t *testing.T) {
 	zones := func(all ...string) map[string][]string {
 		return map[string][]string{corev1.LabelTopologyZone: all, corev1.LabelTopologyRegion: {"r"}}
@@ -117,7 +118,8 @@ func TestClaimsAreSpreadOverTheAllowedZones(t *testing.T) {
 	}
 }
 
-// A claim's user gives Cinder's scheduler hints in the annotations that the class allows, and no others.
+// A claim's user gives Cinder's scheduler hints in the annotations that the class allows, and no
+// others.
 func TestClaimGivesTheHintsThatTheClassAllows(t *testing.T) {
 	const other = "6feffd2e-407e-4ab6-b316-4cc0218d4662"
 	allowed := map[string]string{"hint-annotations": "different_host=example.com/away-from, query=example.com/query", "scheduler-hints": `{"same_host": ["a"]}`}
@@ -175,7 +177,8 @@ func TestNodesPresentThemselvesByTheirCluster(t *testing.T) {
 	}
 }
 
-// The name that a volume is exported to over NVMe-oF is the one that nodes connect by, with the ID that belongs to it.
+// The name that a volume is exported to over NVMe-oF is the one that nodes connect by, with the ID
+// that belongs to it.
 func TestNVMeNameOfTheConfigIsTheOneThatNodesConnectBy(t *testing.T) {
 	const id = "5f7a1a52-7a4c-4c51-9d07-0d0c4b1f9b11"
 	for name, tc := range map[string]struct{ nqn, hostID, want string }{

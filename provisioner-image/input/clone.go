@@ -9,8 +9,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
-// checkClone refuses a clone that the class does not make. A claim that asks for a clone never gets an empty volume
-// instead.
+// checkClone refuses a clone that the class does not make. A claim that asks for a clone never gets
+// an empty volume instead.
 func checkClone(r contract.Request, c class) error {
 	if r.Source == nil && r.Annotations[contract.AnnCloneRequest] == "" {
 		return nil
@@ -18,7 +18,8 @@ func checkClone(r contract.Request, c class) error {
 	return fault(contract.ExitBadRequest, whyNotCloned(r, c))
 }
 
-// clones reports whether the class makes clones: it does if it has the parameter smartclone at all, unless that says no.
+// clones reports whether the class makes clones: it does if it has the parameter smartclone at all,
+// unless that says no.
 func (c class) clones() bool {
 	return !slices.Contains([]string{"false", "f", "0", "no", "n", "off"}, strings.ToLower(c.smartClone))
 }

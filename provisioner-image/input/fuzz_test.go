@@ -8,8 +8,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/input"
 )
 
-// A task that is read without a fault is about one claim: its PV, its volume and its Secret bear the claim's name or UID, and the UID is
-// no syntax of any storage.
+// A task that is read without a fault is about one claim: its PV, its volume and its Secret bear
+// the claim's name or UID, and the UID is no syntax of any storage.
 func FuzzRequestFile(f *testing.F) {
 	f.Add(`{"version":"flex-provisioner.io/v1","verb":"provision","requests":[{"uid":"u1","pvName":"pvc-u1","size":1,"properties":{"fsType":"xfs","type":"fast","parallel":"8"}}]}`,
 		`{"metadata":{"name":"pvc-u1"}}`)

@@ -8,8 +8,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
-// schedulerHints returns the hints for Cinder's scheduler: a JSON object of the class, and what the claim says in the
-// annotations that the class allows for it.
+// schedulerHints returns the hints for Cinder's scheduler: a JSON object of the class, and what the
+// claim says in the annotations that the class allows for it.
 func schedulerHints(r contract.Request, c class) (map[string]any, error) {
 	hints := map[string]any{}
 	if c.hints != "" {
@@ -45,8 +45,9 @@ func addHint(hints map[string]any, pair string, annotations map[string]string) e
 	return nil
 }
 
-// claimsHint returns the value of a hint that a claim's user wrote, or nil for none. It is text or, for the hints that
-// name volumes, a list of IDs, and never JSON: a user chooses no more than what the hint is for.
+// claimsHint returns the value of a hint that a claim's user wrote, or nil for none. It is text or,
+// for the hints that name volumes, a list of IDs, and never JSON: a user chooses no more than what
+// the hint is for.
 func claimsHint(hint, text string) (any, error) {
 	if text == "" {
 		return nil, nil

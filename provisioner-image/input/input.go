@@ -33,7 +33,8 @@ type Task struct {
 	Request contract.Request
 	// Fault says why this image can never do the task. With it the rest of the task may be missing.
 	Fault error
-	// Shared is true if the run has other tasks, and Parallel how many of them are executed at a time.
+	// Shared is true if the run has other tasks, and Parallel how many of them are executed at a
+	// time.
 	Shared   bool
 	Parallel int
 	// PV is the skeleton to complete, or the PV to delete.
@@ -67,8 +68,9 @@ func fault(code int, err error) error {
 	return &Error{Code: code, Err: err}
 }
 
-// Read reads the tasks of a run: one, or one for each request of a batch, in their order. A task that this image can never
-// do has a Fault, which keeps no other one from being done. An error is about the run, whose requests are not known then.
+// Read reads the tasks of a run: one, or one for each request of a batch, in their order. A task
+// that this image can never do has a Fault, which keeps no other one from being done. An error is
+// about the run, whose requests are not known then.
 func Read(in Sources) ([]Task, error) {
 	requests, err := readRequests(in)
 	if err != nil {
@@ -183,7 +185,8 @@ func checkRequest(r contract.Request) error {
 	return nil
 }
 
-// readPVs reads the PV of each request, in the order of the requests. One request has the PV itself, more have a List.
+// readPVs reads the PV of each request, in the order of the requests. One request has the PV
+// itself, more have a List.
 func readPVs(in Sources, requests int) ([]*corev1.PersistentVolume, error) {
 	data, err := fs.ReadFile(in.Dir, "pv.json")
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 // secretDir is contract.SecretDir, relative to contract.Dir.
 const secretDir = "secret"
 
-// readLogin reads the file that the property cloud-config names, or else the first of the usual files that exists, or
-// else the environment.
+// readLogin reads the file that the property cloud-config names, or else the first of the usual
+// files that exists, or else the environment.
 func readLogin(in Sources, c class) (credentials.Login, error) {
 	for _, name := range loginFiles(c) {
 		data, err := in.secret(name)
@@ -45,8 +45,9 @@ func loginFrom(in Sources, c class, name string, data []byte) (credentials.Login
 	return credentials.FromClouds(name, data, which, in.secret)
 }
 
-// secret reads a file of the config's files-from-secret. The image has no other files, so a path, such as a cloud
-// config has it that was written for another program, stands for the file of that name in the Secret.
+// secret reads a file of the config's files-from-secret. The image has no other files, so a path,
+// such as a cloud config has it that was written for another program, stands for the file of that
+// name in the Secret.
 func (in Sources) secret(name string) ([]byte, error) {
 	file := path.Base(path.Clean("/" + name))
 	data, err := fs.ReadFile(in.Dir, path.Join(secretDir, file))

@@ -17,8 +17,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
-// Every example class of Cinder has only parameters that the image reads. The older provisioner's example leads to its
-// volume type.
+// Every example class of Cinder has only parameters that the image reads. The older provisioner's
+// example leads to its volume type.
 func TestExampleClassesAreRead(t *testing.T) {
 	files, err := filepath.Glob("../../deploy/examples/cinder-*.yaml")
 	if err != nil || len(files) < 5 {
@@ -55,7 +55,8 @@ func exampleClass(t *testing.T, file string) storagev1.StorageClass {
 	return class
 }
 
-// The CSIDriver objects of both drivers say attachRequired, so without a csi-attacher no pod starts.
+// The CSIDriver objects of both drivers say attachRequired, so without a csi-attacher no pod
+// starts.
 func TestThePageAsksForTheAttacherOfEachCSIDriver(t *testing.T) {
 	page, err := os.ReadFile("../../docs/cinder.md")
 	if err != nil {
@@ -75,8 +76,9 @@ func TestThePageAsksForTheAttacherOfEachCSIDriver(t *testing.T) {
 	}
 }
 
-// The kubelet's scan for one volume makes devices of all that are exported to its node, and only the node that used a
-// volume removes its own. A LUN that is given again leads to the old device then.
+// The kubelet's scan for one volume makes devices of all that are exported to its node, and only
+// the node that used a volume removes its own. A LUN that is given again leads to the old device
+// then.
 func TestThePageSaysWhatFibreChannelLeavesOnNodes(t *testing.T) {
 	page, err := os.ReadFile("../../docs/cinder.md")
 	if err != nil {
@@ -94,7 +96,8 @@ func TestThePageSaysWhatFibreChannelLeavesOnNodes(t *testing.T) {
 	}
 }
 
-// A batch writes for several claims. Without the permission for their class all but one are served alone.
+// A batch writes for several claims. Without the permission for their class all but one are served
+// alone.
 func TestEveryShippedConfigServesBatchesAndMay(t *testing.T) {
 	role, err := os.ReadFile("../../deploy/base/cinder-rbac.yaml")
 	if err != nil {

@@ -53,8 +53,8 @@ func secretReference(text string) (corev1.SecretReference, error) {
 	return corev1.SecretReference{Namespace: namespace, Name: name}, nil
 }
 
-// The file in the config's files-from-secret, and the variable from its env-from-secret, that hold the Ceph user's
-// key. Cinder never sends it.
+// The file in the config's files-from-secret, and the variable from its env-from-secret, that hold
+// the Ceph user's key. Cinder never sends it.
 const (
 	cephKeyFile     = "ceph.key"
 	cephKeyVariable = "CEPH_KEY"

@@ -13,8 +13,8 @@ import (
 // maxValue is Cinder's limit for a name, a metadata key and a metadata value.
 const maxValue = 255
 
-// volumeName returns the volume's name in Cinder. Names need not be unique there: volumes are found by their
-// metadata.
+// volumeName returns the volume's name in Cinder. Names need not be unique there: volumes are found
+// by their metadata.
 func volumeName(r contract.Request, c class) (string, error) {
 	if c.name == "" {
 		return r.PVName, nil
@@ -81,8 +81,8 @@ func placeholders(r contract.Request, c class) map[string]string {
 	}
 }
 
-// searchable replaces the characters that Cinder's filters cannot search for: the filters read values as Python
-// literals, and find nothing where there is a quote or a backslash.
+// searchable replaces the characters that Cinder's filters cannot search for: the filters read
+// values as Python literals, and find nothing where there is a quote or a backslash.
 func searchable(value string) string {
 	value = strings.Map(func(r rune) rune {
 		if r < ' ' || r > '~' || strings.ContainsRune(`'"\`, r) {

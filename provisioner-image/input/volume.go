@@ -8,7 +8,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-// Keys of a volume's metadata, beside volume.KeyUID, by which a storage administrator sees whose volume it is.
+// Keys of a volume's metadata, beside volume.KeyUID, by which a storage administrator sees whose
+// volume it is.
 const (
 	keyNamespace = contract.Domain + "claim-namespace"
 	keyName      = contract.Domain + "claim-name"
@@ -42,8 +43,9 @@ func spec(in Sources, r contract.Request, c class) (volume.Spec, error) {
 	}, fault(contract.ExitConfig, errors.Join(howErr, nameErr, extraErr, adoptErr))
 }
 
-// asked returns the size and the hints that the claim's user asks for, as far as a verb needs them. An undo has the request of its run: a wrong hint, for which
-// that run was refused, once kept every undo from removing what an earlier run had made.
+// asked returns the size and the hints that the claim's user asks for, as far as a verb needs them.
+// An undo has the request of its run: a wrong hint, for which that run was refused, once kept every
+// undo from removing what an earlier run had made.
 func asked(verb contract.Verb, r contract.Request, c class) (gib int, hints map[string]any, err error) {
 	if verb == contract.Provision {
 		if hints, err = schedulerHints(r, c); err != nil {

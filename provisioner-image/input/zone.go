@@ -13,8 +13,8 @@ import (
 // selectedZone is the value of availability that means the zone of the selected node.
 const selectedZone = "selected-node"
 
-// zone returns where the volume is made: where the class says or, if it does not, in a zone that its allowedTopologies
-// name. It is "" where neither says it: the storage chooses.
+// zone returns where the volume is made: where the class says or, if it does not, in a zone that
+// its allowedTopologies name. It is "" where neither says it: the storage chooses.
 func zone(r contract.Request, c class) string {
 	if !followsNodes(r, c) {
 		return c.zone
@@ -30,13 +30,14 @@ func zone(r contract.Request, c class) string {
 	}
 }
 
-// followsNodes reports whether the volume is made in a zone of the nodes, so that only pods there can use it.
+// followsNodes reports whether the volume is made in a zone of the nodes, so that only pods there
+// can use it.
 func followsNodes(r contract.Request, c class) bool {
 	return c.zone == selectedZone || c.zone == "" && len(allowedZones(r)) > 0
 }
 
-// allowedZones returns the zones that the class's allowedTopologies name, sorted. There are none if one of the
-// alternatives names no zone: then any will do.
+// allowedZones returns the zones that the class's allowedTopologies name, sorted. There are none if
+// one of the alternatives names no zone: then any will do.
 func allowedZones(r contract.Request) []string {
 	var zones []string
 	for _, alternative := range r.AllowedTopologies {

@@ -18,14 +18,16 @@ import (
 // canary is what no PV and no message may show.
 const canary = "CANARY"
 
-// places are the details that may stand on a PV, and in a message. The list is written here a second time: who lengthens it thinks twice.
+// places are the details that may stand on a PV, and in a message. The list is written here a
+// second time: who lengthens it thinks twice.
 var places = []string{
 	"target_portal", "target_portals", "target_iqn", "target_iqns", "auth_method", "discovery_auth_method", "target_wwn", "target_wwns", "wwn", "addressing_mode",
 	"nqn", "target_nqn", "target_port", "transport_type", "portals", "vol_uuid", "volume_nguid", "hosts", "ports", "cluster_name",
 	"export", "name", "format", "device_path", "access_mode",
 }
 
-// Whatever a storage says, and however deep, stands on the PV and in a message only if it is a coordinate of the volume. The rest is in the Secret or dropped.
+// Whatever a storage says, and however deep, stands on the PV and in a message only if it is a
+// coordinate of the volume. The rest is in the Secret or dropped.
 func TestNothingButCoordinatesLeavesTheSecret(t *testing.T) {
 	for name, connection := range fixtures(t) {
 		for path, changed := range planted(connection.details) {
@@ -84,8 +86,9 @@ type fixture struct {
 	details map[string]any
 }
 
-// fixtures returns what a real Cinder sent of every kind, and what its VMDK driver sends (cinder/volume/drivers/vmware/vmdk.py, _get_connection_info): an
-// object with the login to vCenter. One way to export a volume sends its kind among the details.
+// fixtures returns what a real Cinder sent of every kind, and what its VMDK driver sends
+// (cinder/volume/drivers/vmware/vmdk.py, _get_connection_info): an object with the login to
+// vCenter. One way to export a volume sends its kind among the details.
 func fixtures(t *testing.T) map[string]fixture {
 	t.Helper()
 	files, err := filepath.Glob("testdata/connections/*.json")
@@ -115,7 +118,8 @@ func fixtures(t *testing.T) map[string]fixture {
 	return out
 }
 
-// planted returns copies of a value, each with the canary in one place: instead of what is there, or under a further key of an object.
+// planted returns copies of a value, each with the canary in one place: instead of what is there,
+// or under a further key of an object.
 func planted(value any) map[string]any {
 	out := map[string]any{}
 	switch v := value.(type) {

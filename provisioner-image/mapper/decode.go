@@ -9,10 +9,12 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-// Backends differ in how they write numbers and lists. The types in this file read every way that is known; what a text may look like is in forms.go.
+// Backends differ in how they write numbers and lists. The types in this file read every way that
+// is known; what a text may look like is in forms.go.
 
-// decode reads a connection's details. What cannot be read is a fault of the class, since the storage would say the same
-// to every further run. The error names the field; it shows a value only if that is no password.
+// decode reads a connection's details. What cannot be read is a fault of the class, since the
+// storage would say the same to every further run. The error names the field; it shows a value only
+// if that is no password.
 func decode(c volume.Connection, into any) error {
 	if err := c.Decode(into); err != nil {
 		return unsupported("this image cannot %s", err)

@@ -40,8 +40,8 @@ func (fibreChannel) Map(c volume.Connection, w Want) (Mapping, error) {
 	return Mapping{Source: corev1.PersistentVolumeSource{FC: source}, Warnings: f.warnings(source)}, nil
 }
 
-// name identifies the disk: by its ports and their LUN, or by its WWID where the ports have different LUNs or a LUN
-// that Kubernetes does not mount. Kubernetes has one LUN for all ports.
+// name identifies the disk: by its ports and their LUN, or by its WWID where the ports have
+// different LUNs or a LUN that Kubernetes does not mount. Kubernetes has one LUN for all ports.
 func (f fabric) name(s *corev1.FCVolumeSource) error {
 	ports, lun := f.ports()
 	fits := lun.known && lun.value >= 0 && lun.value <= maxLUN

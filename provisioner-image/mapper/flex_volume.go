@@ -15,7 +15,8 @@ import (
 // flexVolume maps to a FlexVolume driver that the class names and the nodes have installed.
 type flexVolume struct{}
 
-// Check refuses raw devices and mount options, which the kubelet's FlexVolume plugin does not support.
+// Check refuses raw devices and mount options, which the kubelet's FlexVolume plugin does not
+// support.
 func (flexVolume) Check(w Want) error {
 	if len(w.MountOptions) > 0 {
 		return unsupported("the kubelet does not support mount options on a FlexVolume: remove mountOptions from the class")
@@ -26,12 +27,16 @@ func (flexVolume) Check(w Want) error {
 	return promises{name: "a FlexVolume"}.check(w)
 }
 
-// coordinates are the details that may stand on the PV, where many may read them, each with the form that its value must have. Every other detail is for the
-// Secret. No pattern of names can say which are secret: VMDK sends vCenter's password in an object "config", and smbfs sent one among its mount options.
+// coordinates are the details that may stand on the PV, where many may read them, each with the
+// form that its value must have. Every other detail is for the Secret. No pattern of names can say
+// which are secret: VMDK sends vCenter's password in an object "config", and smbfs sent one among
+// its mount options.
 //
-// The list is made from what the drivers in Cinder's tree send (the "data" beside "driver_volume_type" in cinder/volume/drivers and cinder/volume/targets, of
-// all kinds): what says where and which the volume is. Left out are logins, texts that may hold one ("options"), and what no node needs
-// ("initiator_target_map", "qos_specs"). A user name and password before the host of an "export" are not of its form.
+// The list is made from what the drivers in Cinder's tree send (the "data" beside
+// "driver_volume_type" in cinder/volume/drivers and cinder/volume/targets, of all kinds): what says
+// where and which the volume is. Left out are logins, texts that may hold one ("options"), and what
+// no node needs ("initiator_target_map", "qos_specs"). A user name and password before the host of
+// an "export" are not of its form.
 var coordinates = map[string]func(string) bool{
 	// Cinder itself, of every kind.
 	"volume_id": isUUID, "attachment_id": isUUID, "access_mode": isWord, "encrypted": isFlag, "discard": isFlag, "cacheable": isFlag, "enforce_multipath": isFlag,
@@ -47,7 +52,8 @@ var coordinates = map[string]func(string) bool{
 	"scaleIO_volname": isPlace, "scaleIO_volume_id": isWord, "volume": isUUID, "client_id": isNumber,
 }
 
-// Map passes every detail of the connection to the driver: its coordinates as options, and all others in a Secret.
+// Map passes every detail of the connection to the driver: its coordinates as options, and all
+// others in a Secret.
 func (flexVolume) Map(c volume.Connection, w Want) (Mapping, error) {
 	var details map[string]any
 	if err := decode(c, &details); err != nil {
@@ -91,7 +97,8 @@ func driverSecret(w Want, data map[string][]byte) *corev1.Secret {
 	}
 }
 
-// isCoordinate reports whether a detail may stand on the PV. A list or an object may not: it may hold anything.
+// isCoordinate reports whether a detail may stand on the PV. A list or an object may not: it may
+// hold anything.
 func isCoordinate(name string, value any, text string) bool {
 	switch value.(type) {
 	case string, bool, float64:
@@ -102,8 +109,8 @@ func isCoordinate(name string, value any, text string) bool {
 	}
 }
 
-// optionText returns a string as it is, nothing for null, and JSON for any other value. It refuses what no Secret can hold, and control characters: a
-// driver may write a text into a file of lines.
+// optionText returns a string as it is, nothing for null, and JSON for any other value. It refuses
+// what no Secret can hold, and control characters: a driver may write a text into a file of lines.
 func optionText(name string, value any) (string, error) {
 	if problems := validation.IsConfigMapKey(name); len(problems) > 0 {
 		return "", unsupported("the storage reports a detail %q of the connection that cannot be stored in a Secret: %s", name, problems[0])

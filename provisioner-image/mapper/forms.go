@@ -13,10 +13,13 @@ import (
 	"unicode/utf8"
 )
 
-// What a storage says of a connection becomes a part of paths, and of the arguments of programs that run as root on the nodes. Kubernetes checks little
-// of it: of a portal only that there is one, and in an IQN it allows "/" (validateISCSIVolumeSource in pkg/apis/core/validation), while the kubelet joins both
-// to a path (makePDNameInternal in pkg/volume/iscsi), and csi-driver-nvmf joins its attributes by commas. So every text of a connection has a type of this
-// file, which reads it only if it has that form. An empty text and null have every form: backends send them for what a volume does not have.
+// What a storage says of a connection becomes a part of paths, and of the arguments of programs
+// that run as root on the nodes. Kubernetes checks little of it: of a portal only that there is
+// one, and in an IQN it allows "/" (validateISCSIVolumeSource in pkg/apis/core/validation), while
+// the kubelet joins both to a path (makePDNameInternal in pkg/volume/iscsi), and csi-driver-nvmf
+// joins its attributes by commas. So every text of a connection has a type of this file, which
+// reads it only if it has that form. An empty text and null have every form: backends send them for
+// what a volume does not have.
 
 // The kinds of text in a connection.
 type (
@@ -132,7 +135,8 @@ func (l *login) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// read reads a text that, changed to the spelling of Kubernetes, has a form. Its error shows the text.
+// read reads a text that, changed to the spelling of Kubernetes, has a form. Its error shows the
+// text.
 func read[T ~string](into *T, data []byte, spell func(string) string, hasForm func(string) bool, form string) error {
 	text, err := textOf(data)
 	if err != nil {
@@ -174,8 +178,9 @@ func unbracketed(host string) string {
 // spelled returns a port's name as the kubelet spells it.
 func spelled(port string) string { return strings.ToLower(strings.ReplaceAll(port, ":", "")) }
 
-// isPortal reports whether a text is HOST:PORT, with an IPv6 address in brackets, or a HOST that the kubelet completes by iSCSI's port: it does so where there
-// is no colon (portalMounter in pkg/volume/iscsi).
+// isPortal reports whether a text is HOST:PORT, with an IPv6 address in brackets, or a HOST that
+// the kubelet completes by iSCSI's port: it does so where there is no colon (portalMounter in
+// pkg/volume/iscsi).
 func isPortal(text string) bool {
 	if !strings.Contains(text, ":") {
 		return isHost(text)
@@ -184,7 +189,8 @@ func isPortal(text string) bool {
 	return err == nil && isHost(host) && isPort(port)
 }
 
-// isHost reports whether a text is an address or a DNS name. An address of one link only has a zone, which may be any text.
+// isHost reports whether a text is an address or a DNS name. An address of one link only has a
+// zone, which may be any text.
 func isHost(text string) bool {
 	if address, err := netip.ParseAddr(text); err == nil {
 		return address.Zone() == ""
@@ -197,17 +203,19 @@ func isPort(text string) bool {
 	return err == nil && strconv.FormatUint(n, 10) == text && n > 0
 }
 
-// isImagePath reports whether a text is POOL/IMAGE. With one more slash Ceph reads the first part as a pool and the second as a namespace.
+// isImagePath reports whether a text is POOL/IMAGE. With one more slash Ceph reads the first part
+// as a pool and the second as a namespace.
 func isImagePath(text string) bool {
 	pool, image, ok := strings.Cut(text, "/")
 	return ok && isCephName(pool) && isCephName(image)
 }
 
-// isCephName reports whether a text is a name that no program of Ceph reads as more than that: "@" begins the name of a snapshot, and ceph-csi joins an
-// image's name to a path.
+// isCephName reports whether a text is a name that no program of Ceph reads as more than that: "@"
+// begins the name of a snapshot, and ceph-csi joins an image's name to a path.
 func isCephName(text string) bool { return cephForm.MatchString(text) && strings.Trim(text, ".") != "" }
 
-// isPlace reports whether a text is the name of a file or of what a server exports. It leads to no folder above.
+// isPlace reports whether a text is the name of a file or of what a server exports. It leads to no
+// folder above.
 func isPlace(text string) bool { return placeForm.MatchString(text) && !strings.Contains(text, "..") }
 
 func isUUID(text string) bool { return uuidForm.MatchString(text) }

@@ -20,7 +20,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-// complete are connections that together have every field that this package reads, each so that it is used.
+// complete are connections that together have every field that this package reads, each so that it
+// is used.
 var complete = map[string]fixture{
 	"iscsi": {"iscsi", map[string]any{
 		"target_portal": "192.0.2.1:3260", "target_iqn": iqn, "target_lun": "1", "target_portals": []any{"192.0.2.1:3260", "192.0.2.2:3260"},
@@ -56,7 +57,8 @@ var (
 	hostileBeginnings = []string{"--EVIL", "../EVIL", " EVIL", "\nEVIL", "EVIL@", "EVIL,"}
 )
 
-// A hostile text of a storage gets into no source, neither in a field of its own nor as an option, and no control character gets into a Secret or a message.
+// A hostile text of a storage gets into no source, neither in a field of its own nor as an option,
+// and no control character gets into a Secret or a message.
 func TestNoTextOfAStorageLeavesItsForm(t *testing.T) {
 	for name, c := range complete {
 		for _, edit := range []func(*mapper.Want){func(*mapper.Want) {}, func(w *mapper.Want) { w.Ceph.Native = true }, func(w *mapper.Want) { w.FlexDriver, w.Kind = "example.com/any", c.kind }} {
@@ -148,7 +150,8 @@ func changes(value any, change func(string) string) map[string]any {
 	return out
 }
 
-// A field that is added to the description of a connection needs a form of its own, and a place among the complete connections above.
+// A field that is added to the description of a connection needs a form of its own, and a place
+// among the complete connections above.
 func TestEveryFieldOfAConnectionHasAForm(t *testing.T) {
 	known := map[string]bool{}
 	for _, c := range complete {
@@ -183,7 +186,8 @@ func addKeys(into map[string]bool, value any) {
 	}
 }
 
-// jsonFields returns the fields of all structs of the package that are read from JSON, with their types.
+// jsonFields returns the fields of all structs of the package that are read from JSON, with their
+// types.
 func jsonFields(t *testing.T) map[string]string {
 	t.Helper()
 	files, err := filepath.Glob("*.go")

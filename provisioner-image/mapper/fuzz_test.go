@@ -16,7 +16,8 @@ import (
 // secret stands in no seed: where it is printed, a password is.
 const secret = "hush-7Qx"
 
-// Whatever a storage says of a connection, it is mapped to one source or refused, and its passwords are in the Secret only.
+// Whatever a storage says of a connection, it is mapped to one source or refused, and its passwords
+// are in the Secret only.
 func FuzzConnection(f *testing.F) {
 	f.Add("iscsi", captured)
 	f.Add("iscsi", `{"target_portals":["[::1]:3260","10.0.0.1:3260"],"target_iqns":["iqn.a:b","iqn.a:c"],"target_luns":[0,"1"],"auth_method":"CHAP","discovery_auth_method":"CHAP"}`)
@@ -52,7 +53,8 @@ func FuzzConnection(f *testing.F) {
 	})
 }
 
-// mustBeInForm checks that a storage's control characters are nowhere, and that a FlexVolume's options are coordinates of the volume.
+// mustBeInForm checks that a storage's control characters are nowhere, and that a FlexVolume's
+// options are coordinates of the volume.
 func mustBeInForm(t *testing.T, said string, m mapper.Mapping, err error) {
 	t.Helper()
 	var source any

@@ -42,8 +42,8 @@ func modes(all ...corev1.PersistentVolumeAccessMode) func(*mapper.Want) {
 	return func(w *mapper.Want) { w.AccessModes = all }
 }
 
-// goldens are PVs that an API server has to accept, by the names of their files. Each PV has its own name, so that
-// all of them can be created together.
+// goldens are PVs that an API server has to accept, by the names of their files. Each PV has its
+// own name, so that all of them can be created together.
 var goldens = map[string]golden{
 	"iscsi":             {from: "iscsi"},
 	"iscsi-block":       {from: "iscsi", edit: func(w *mapper.Want) { w.VolumeMode = corev1.PersistentVolumeBlock }},
@@ -106,7 +106,8 @@ var goldens = map[string]golden{
 // subsystemsVolume is the volume of the captured subsystem.
 func subsystemsVolume(w *mapper.Want) { w.VolumeID = "0272bd1b-ccfa-4d86-aa9c-5b61778c9bad" }
 
-// nvmeofV2 is the second form of an NVMe-oF connection, of a target with a subsystem for each volume.
+// nvmeofV2 is the second form of an NVMe-oF connection, of a target with a subsystem for each
+// volume.
 var nvmeofV2 = map[string]any{
 	"target_portal": nil, "target_port": nil, "nqn": nil, "transport_type": nil, "ns_id": nil,
 	"target_nqn": "nqn.2014-08.org.nvmexpress:uuid-0272bd1b-ccfa-4d86-aa9c-5b61778c9bad", "discard": true,
@@ -114,7 +115,8 @@ var nvmeofV2 = map[string]any{
 	"volume_nguid": "00b9c8d7e6f5a40124a9370012345678",
 }
 
-// The golden files hold the PV and the Secret of every mapper. test/e2e creates them on a real API server.
+// The golden files hold the PV and the Secret of every mapper. test/e2e creates them on a real API
+// server.
 func TestMapMatchesTheGoldenFiles(t *testing.T) {
 	for name, g := range goldens {
 		t.Run(name, func(t *testing.T) {
@@ -155,7 +157,8 @@ func digits(name string) string {
 	return string(text)
 }
 
-// capture returns a connection that a real Cinder sent, with some of the details changed. The value nil removes one.
+// capture returns a connection that a real Cinder sent, with some of the details changed. The value
+// nil removes one.
 func capture(t *testing.T, name string, change map[string]any) volume.Connection {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("testdata", "connections", name+".json"))

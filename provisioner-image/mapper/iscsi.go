@@ -12,7 +12,8 @@ import (
 // iscsi maps to the kubelet's iscsi plugin.
 type iscsi struct{}
 
-// target is Cinder's description of an iSCSI connection. The lists are set where the target has more than one portal.
+// target is Cinder's description of an iSCSI connection. The lists are set where the target has
+// more than one portal.
 type target struct {
 	Portal            portal     `json:"target_portal"`
 	IQN               scsiName   `json:"target_iqn"`
@@ -34,8 +35,8 @@ type path struct {
 	lun         int64
 }
 
-// Check allows many nodes only where each has an initiator name of its own: two nodes with the same name would end each
-// other's sessions.
+// Check allows many nodes only where each has an initiator name of its own: two nodes with the same
+// name would end each other's sessions.
 func (iscsi) Check(w Want) error {
 	if w.Initiator != "" {
 		return promises{name: "an iSCSI disk that all nodes reach by one initiator name"}.check(w)
@@ -65,7 +66,8 @@ func (iscsi) Map(c volume.Connection, w Want) (Mapping, error) {
 	return mapping, nil
 }
 
-// paths returns the ways to the disk that are fully described. The first one is the backend's own choice, if it makes one.
+// paths returns the ways to the disk that are fully described. The first one is the backend's own
+// choice, if it makes one.
 func (t *target) paths() []path {
 	portals, iqns, luns := []portal{t.Portal}, []scsiName{t.IQN}, []number{t.LUN}
 	if len(t.IQNs) == len(t.Portals) && len(t.LUNs) == len(t.Portals) {
@@ -80,11 +82,12 @@ func (t *target) paths() []path {
 	return paths
 }
 
-// maxInterface is open-iscsi's limit for the name of the interface that the kubelet creates for an initiator name.
+// maxInterface is open-iscsi's limit for the name of the interface that the kubelet creates for an
+// initiator name.
 const maxInterface = 64
 
-// mountable refuses what the kubelet or the API server would refuse only later, where the claim would not show the
-// reason.
+// mountable refuses what the kubelet or the API server would refuse only later, where the claim
+// would not show the reason.
 func (t *target) mountable(p path, w Want) error {
 	switch {
 	case p.lun < 0 || p.lun > maxLUN:
@@ -126,7 +129,8 @@ func (t *target) source(paths []path, w Want) *corev1.ISCSIPersistentVolumeSourc
 	return s
 }
 
-// otherPortals returns further portals of the same disk. Kubernetes has one IQN and one LUN for all of them.
+// otherPortals returns further portals of the same disk. Kubernetes has one IQN and one LUN for all
+// of them.
 func otherPortals(paths []path) []string {
 	var others []string
 	for _, p := range paths[1:] {
@@ -140,8 +144,8 @@ func otherPortals(paths []path) []string {
 // isBeside reports whether both paths have one target and one LUN.
 func (p path) isBeside(other path) bool { return p.iqn == other.iqn && p.lun == other.lun }
 
-// warnings returns a warning for portals that the source cannot name, and one for credentials that may not be this volume's
-// own.
+// warnings returns a warning for portals that the source cannot name, and one for credentials that
+// may not be this volume's own.
 func (t *target) warnings(paths []path, w Want) []string {
 	var warnings []string
 	unused := slices.DeleteFunc(slices.Clone(paths), func(p path) bool { return p.isBeside(paths[0]) })

@@ -10,7 +10,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-// Mapping is a volume source, and the Secret that must exist before it, nil where the source needs none.
+// Mapping is a volume source, and the Secret that must exist before it, nil where the source needs
+// none.
 type Mapping struct {
 	Source corev1.PersistentVolumeSource
 	Secret *corev1.Secret
@@ -20,8 +21,8 @@ type Mapping struct {
 
 // Mapper knows one kind of connection.
 type Mapper interface {
-	// Check returns an error if this kind of connection cannot do what is wanted, as far as that is known before the
-	// volume exists.
+	// Check returns an error if this kind of connection cannot do what is wanted, as far as that is
+	// known before the volume exists.
 	Check(w Want) error
 	// Map builds the source. Check has passed.
 	Map(c volume.Connection, w Want) (Mapping, error)
@@ -38,8 +39,9 @@ var kinds = []struct {
 	{"nvmeof", nvmeof{}},
 }
 
-// find returns the mapper of a kind of connection. If the class names a FlexVolume driver, that mounts the kind that the
-// class names, too, and every kind that is not in the list. Some backends write a kind in capitals.
+// find returns the mapper of a kind of connection. If the class names a FlexVolume driver, that
+// mounts the kind that the class names, too, and every kind that is not in the list. Some backends
+// write a kind in capitals.
 func find(kind string, o Options) (Mapper, error) {
 	if o.FlexDriver != "" && strings.EqualFold(kind, o.Kind) {
 		return flexVolume{}, nil
@@ -89,8 +91,8 @@ func Map(c volume.Connection, w Want) (Mapping, error) {
 	return m.Map(c, w)
 }
 
-// isReadOnly reports whether the storage allows nodes only to read. It refuses an encrypted volume, which nodes
-// cannot read.
+// isReadOnly reports whether the storage allows nodes only to read. It refuses an encrypted volume,
+// which nodes cannot read.
 func isReadOnly(c volume.Connection) (bool, error) {
 	var facts common
 	if err := decode(c, &facts); err != nil {
@@ -120,8 +122,8 @@ func Unenforced(c volume.Connection) string {
 	return "the volume type has front-end QoS, which only Nova enforces: use back-end QoS"
 }
 
-// Check refuses before anything is made what no volume of the class can do. If the class does not name its kind of
-// connection, it refuses only what every kind refuses.
+// Check refuses before anything is made what no volume of the class can do. If the class does not
+// name its kind of connection, it refuses only what every kind refuses.
 func Check(w Want) error {
 	if w.Kind != "" {
 		m, err := find(w.Kind, w.Options)
@@ -143,8 +145,8 @@ func Check(w Want) error {
 
 // UnsupportedError says why a claim or a class is not supported.
 type UnsupportedError struct {
-	// Claim is true if the claim asks for what no volume of this kind can do, and false if the class's volumes cannot
-	// be mounted.
+	// Claim is true if the claim asks for what no volume of this kind can do, and false if the
+	// class's volumes cannot be mounted.
 	Claim  bool
 	Reason string
 }

@@ -29,7 +29,8 @@ type subsystem struct {
 	NGUID deviceID `json:"volume_nguid"`
 }
 
-// reach is one of many portals: a list of address, port and transport in JSON. Of one that nodes do not speak it is empty: its address may be of another form.
+// reach is one of many portals: a list of address, port and transport in JSON. Of one that nodes do
+// not speak it is empty: its address may be of another form.
 type reach struct {
 	host      host
 	port      port
@@ -52,7 +53,8 @@ func (r *reach) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(parts[1], &r.port)
 }
 
-// transport is how an NVMe subsystem is reached: tcp or rdma, and empty for any other, which nodes do not speak.
+// transport is how an NVMe subsystem is reached: tcp or rdma, and empty for any other, which nodes
+// do not speak.
 type transport string
 
 // UnmarshalJSON reads what backends call rdma, too.
@@ -69,7 +71,8 @@ func (t *transport) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// Check allows one node at a time: each node has a name of its own, and the volume is exported to one of them.
+// Check allows one node at a time: each node has a name of its own, and the volume is exported to
+// one of them.
 func (nvmeof) Check(w Want) error { return promises{name: "an NVMe disk"}.check(w) }
 
 // CheckGrowth refuses to grow the disk of a source whose file system nothing would grow after that.
@@ -144,9 +147,10 @@ func (s *subsystem) simplify() {
 	}
 }
 
-// attributes identify the device by its name under /dev/disk/by-id on the node. A backend that sends no identifier is
-// expected to have given the device the volume's own ID. A node connects by the name that the volume is exported to, and
-// not by its own, if the config has one: a storage that looks at names refuses every other.
+// attributes identify the device by its name under /dev/disk/by-id on the node. A backend that
+// sends no identifier is expected to have given the device the volume's own ID. A node connects by
+// the name that the volume is exported to, and not by its own, if the config has one: a storage
+// that looks at names refuses every other.
 func (s *subsystem) attributes(w Want) map[string]string {
 	a := map[string]string{
 		"targetTrAddr": string(s.Portal),

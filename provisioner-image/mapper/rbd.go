@@ -10,8 +10,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-// rbd maps to a static volume of ceph-csi, whose node plugin the cluster must run, or on request to the rbd source of
-// Kubernetes.
+// rbd maps to a static volume of ceph-csi, whose node plugin the cluster must run, or on request to
+// the rbd source of Kubernetes.
 type rbd struct{}
 
 // image is Cinder's description of an rbd connection. Cinder never sends the key.
@@ -109,8 +109,8 @@ func (i image) native(pool, name, user string, w Want) *corev1.RBDPersistentVolu
 	return s
 }
 
-// cephSecret returns the key under the names that ceph-csi reads, or under the one that the kubelet's rbd plugin
-// reads.
+// cephSecret returns the key under the names that ceph-csi reads, or under the one that the
+// kubelet's rbd plugin reads.
 func cephSecret(user string, w Want) *corev1.Secret {
 	s := &corev1.Secret{ObjectMeta: w.secretMeta()}
 	if w.Ceph.Native {

@@ -2,8 +2,8 @@ package mapper
 
 import "strings"
 
-// isOwn reports whether a target or a subsystem serves only this volume: storages that make one for each volume name it
-// after the volume's ID, some without its dashes.
+// isOwn reports whether a target or a subsystem serves only this volume: storages that make one for
+// each volume name it after the volume's ID, some without its dashes.
 func isOwn(name, volumeID string) bool {
 	name, volumeID = strings.ToLower(name), strings.ToLower(volumeID)
 	return volumeID != "" &&

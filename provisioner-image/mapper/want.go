@@ -12,7 +12,8 @@ import (
 
 // Options are what class and config say about the source.
 type Options struct {
-	// Kind is the kind of connection of all volumes of the class, or "" where the class does not name it.
+	// Kind is the kind of connection of all volumes of the class, or "" where the class does not
+	// name it.
 	Kind   string
 	FSType string
 	// Initiator is the name that every node logs in with, or "" where each node has its own.
@@ -37,7 +38,8 @@ type Ceph struct {
 	ImageFeatures, Mounter string
 	// Native selects the rbd source of Kubernetes, which nodes newer than 1.30 cannot mount.
 	Native bool
-	// Secret names an existing Secret with the key. Without it, Key is written to a Secret of the PV's own.
+	// Secret names an existing Secret with the key. Without it, Key is written to a Secret of the
+	// PV's own.
 	Secret corev1.SecretReference
 	Key    credentials.Secret
 	// User is the cephx user, if it is not the one that Cinder names.
@@ -51,8 +53,8 @@ type Want struct {
 	VolumeID    string
 	AccessModes []corev1.PersistentVolumeAccessMode
 	VolumeMode  corev1.PersistentVolumeMode
-	// Filled is true if the volume has content from the beginning. Many nodes can only read, so that an empty volume
-	// would stay empty.
+	// Filled is true if the volume has content from the beginning. Many nodes can only read, so
+	// that an empty volume would stay empty.
 	Filled bool
 	// MountOptions are those of the class.
 	MountOptions []string
@@ -62,8 +64,8 @@ type Want struct {
 	SecretRef corev1.SecretReference
 }
 
-// CheckMultiattach refuses a volume that many nodes are to write to, of a kind that needs the storage's consent, if its
-// type does not let many clients write.
+// CheckMultiattach refuses a volume that many nodes are to write to, of a kind that needs the
+// storage's consent, if its type does not let many clients write.
 func (w Want) CheckMultiattach(allowed bool) error {
 	if allowed || !w.Multiattach || !slices.Contains(w.AccessModes, corev1.ReadWriteMany) {
 		return nil

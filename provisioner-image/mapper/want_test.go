@@ -78,8 +78,8 @@ func TestCheckRefusesAccessModesThatTheKindCannotKeep(t *testing.T) {
 
 func all(m ...corev1.PersistentVolumeAccessMode) []corev1.PersistentVolumeAccessMode { return m }
 
-// A fault of the class is found before a volume is made if the class names its kind of connection, and when the
-// volume is mapped otherwise.
+// A fault of the class is found before a volume is made if the class names its kind of connection,
+// and when the volume is mapped otherwise.
 func TestFaultOfTheClassIsFoundEarly(t *testing.T) {
 	tests := map[string]struct {
 		from   string
@@ -124,7 +124,8 @@ func TestFaultOfTheClassIsFoundEarly(t *testing.T) {
 	}
 }
 
-// A FlexVolume driver mounts the kind that the class names, and of the others those that the kubelet cannot mount.
+// A FlexVolume driver mounts the kind that the class names, and of the others those that the
+// kubelet cannot mount.
 func TestFlexVolumeDriverMountsTheKindThatTheClassNames(t *testing.T) {
 	for name, tc := range map[string]struct {
 		kind, from string
@@ -189,8 +190,8 @@ func TestLUNIsReadInEveryFormThatBackendsSend(t *testing.T) {
 	}
 }
 
-// What cannot be read is a fault of the class, so that the claim says so and the volume is not kept by a run that is
-// repeated for ever. The fault shows no value.
+// What cannot be read is a fault of the class, so that the claim says so and the volume is not kept
+// by a run that is repeated for ever. The fault shows no value.
 func TestUnreadableConnectionIsAFaultOfTheClass(t *testing.T) {
 	tests := map[string]struct {
 		from   string
@@ -231,8 +232,8 @@ func TestUnenforcedNamesTheFrontEndQoS(t *testing.T) {
 	}
 }
 
-// Nodes log in by one initiator name only to a target that is the volume's own. On a target of many volumes they log in
-// by their own names, if the config says so.
+// Nodes log in by one initiator name only to a target that is the volume's own. On a target of many
+// volumes they log in by their own names, if the config says so.
 func TestInitiatorNameIsOnlyForTheVolumesOwnTarget(t *testing.T) {
 	const shared = "iqn.1992-08.com.netapp:sn.1234:vs.3"
 	for name, tc := range map[string]struct {
@@ -295,7 +296,8 @@ func TestMapWarnsOfWhatTheSourceCannotUse(t *testing.T) {
 	}
 }
 
-// A portal without brackets around its IPv6 address, as Storwize sends it, is one that the kubelet can read.
+// A portal without brackets around its IPv6 address, as Storwize sends it, is one that the kubelet
+// can read.
 func TestIPv6PortalIsBracketed(t *testing.T) {
 	for portal, bracketed := range map[string]string{
 		"2001:db8::1:3260": "[2001:db8::1]:3260", "[2001:db8::1]:3260": "[2001:db8::1]:3260", "192.0.2.1:3260": "192.0.2.1:3260",

@@ -7,8 +7,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Build completes the skeleton with the source, the record and the actual size of the volume. The PV of an adopted volume is retained, whatever the
-// class says: the data on it are older than the claim.
+// Build completes the skeleton with the source, the record and the actual size of the volume. The
+// PV of an adopted volume is retained, whatever the class says: the data on it are older than the
+// claim.
 func Build(skeleton *corev1.PersistentVolume, source corev1.PersistentVolumeSource, gib int, r Record) (*corev1.PersistentVolume, error) {
 	annotations, err := r.annotations()
 	if err != nil {

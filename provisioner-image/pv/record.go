@@ -32,7 +32,8 @@ type Record struct {
 	Access  volume.Access
 	Secret  corev1.SecretReference
 	CloneOf string
-	// Adopted is set if the volume held data before it was the claim's. It is not noted on the PV, whose policy is Retain then.
+	// Adopted is set if the volume held data before it was the claim's. It is not noted on the PV,
+	// whose policy is Retain then.
 	Adopted bool
 }
 
@@ -67,7 +68,8 @@ func (r Record) annotations() (map[string]string, error) {
 	return annotations, nil
 }
 
-// idForm matches the IDs of a storage. They become parts of URLs, in which "../volumes/ID" would be another resource.
+// idForm matches the IDs of a storage. They become parts of URLs, in which "../volumes/ID" would be
+// another resource.
 var idForm = regexp.MustCompile(`^[0-9A-Za-z-]{1,63}$`)
 
 func checkIDs(of *corev1.PersistentVolume) error {
@@ -79,8 +81,8 @@ func checkIDs(of *corev1.PersistentVolume) error {
 	return nil
 }
 
-// ReadRecord reads the record of a PV. What is not recorded keeps the value that a run would use now: the skeleton of
-// an undo has no record.
+// ReadRecord reads the record of a PV. What is not recorded keeps the value that a run would use
+// now: the skeleton of an undo has no record.
 func ReadRecord(of *corev1.PersistentVolume, now Record) (Record, error) {
 	r := now
 	annotations := of.GetAnnotations()

@@ -12,8 +12,9 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
-// Store writes to Kubernetes. It needs get and create on PersistentVolumes, and create and delete on Secrets. It does
-// not read Secrets: RBAC cannot restrict reading to names that are made at run time.
+// Store writes to Kubernetes. It needs get and create on PersistentVolumes, and create and delete
+// on Secrets. It does not read Secrets: RBAC cannot restrict reading to names that are made at run
+// time.
 type Store struct{ kube kubernetes.Interface }
 
 // NewStore returns a Store over a client.
@@ -31,8 +32,8 @@ func (s *Store) Get(ctx context.Context, name string) (*corev1.PersistentVolume,
 	return pv, nil
 }
 
-// Create creates the PV and returns the one that exists then: another run of the same claim may have created it
-// first.
+// Create creates the PV and returns the one that exists then: another run of the same claim may
+// have created it first.
 func (s *Store) Create(ctx context.Context, pv *corev1.PersistentVolume) (*corev1.PersistentVolume, error) {
 	made, err := s.kube.CoreV1().PersistentVolumes().Create(ctx, pv, metav1.CreateOptions{})
 	if err == nil {
@@ -57,8 +58,8 @@ func CheckOwner(pv *corev1.PersistentVolume, uid string) error {
 	return nil
 }
 
-// PutSecret creates the Secret. An existing one is replaced, since it may hold the credentials of an earlier
-// connection.
+// PutSecret creates the Secret. An existing one is replaced, since it may hold the credentials of
+// an earlier connection.
 func (s *Store) PutSecret(ctx context.Context, secret *corev1.Secret) error {
 	err := s.createSecret(ctx, secret)
 	if !apierrors.IsAlreadyExists(err) {

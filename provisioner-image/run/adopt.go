@@ -9,8 +9,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-// findOriginal looks whether the volume to adopt is a copy that carries the UID of another claim, such as a restored
-// backup. It is one if the PV of that claim stands for another volume.
+// findOriginal looks whether the volume to adopt is a copy that carries the UID of another claim,
+// such as a restored backup. It is one if the PV of that claim stands for another volume.
 func (r *Runner) findOriginal(ctx context.Context, task *input.Task) error {
 	if task.Volume.Adopt == "" {
 		return nil

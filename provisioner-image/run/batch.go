@@ -16,7 +16,8 @@ type Ended struct {
 	Err    error
 }
 
-// End returns how tasks end that cannot be begun: each with its own fault, or else with the error of the run.
+// End returns how tasks end that cannot be begun: each with its own fault, or else with the error
+// of the run.
 func End(tasks []input.Task, err error) []Ended {
 	all := make([]Ended, len(tasks))
 	for i, task := range tasks {
@@ -28,8 +29,9 @@ func End(tasks []input.Task, err error) []Ended {
 	return all
 }
 
-// RunAll executes the tasks of a run, a few at a time. How a task ends does not depend on the others. If all of a batch were begun at once, the storage
-// would be asked again and again how far it is with each, and the first PV would be written when the last volume is made.
+// RunAll executes the tasks of a run, a few at a time. How a task ends does not depend on the
+// others. If all of a batch were begun at once, the storage would be asked again and again how far
+// it is with each, and the first PV would be written when the last volume is made.
 func (r *Runner) RunAll(ctx context.Context, tasks []input.Task) []Ended {
 	r, err := r.ahead(ctx, tasks)
 	if err != nil {
@@ -52,7 +54,8 @@ func (r *Runner) RunAll(ctx context.Context, tasks []input.Task) []Ended {
 	return all
 }
 
-// ahead returns a Runner that has listed the volumes of a batch's claims. The verbs that list none need not.
+// ahead returns a Runner that has listed the volumes of a batch's claims. The verbs that list none
+// need not.
 func (r *Runner) ahead(ctx context.Context, tasks []input.Task) (*Runner, error) {
 	if len(tasks) < 2 || tasks[0].Verb != contract.Provision && tasks[0].Verb != contract.Delete {
 		return r, nil
@@ -72,9 +75,10 @@ func (r *Runner) logging(task input.Task) *Runner {
 	return New(r.keeper, r.store, r.log.With("request", task.Request.UID), r.now)
 }
 
-// isForAlone reports whether a task of a batch ended so that a run of its own may end otherwise. It has no result then, by
-// which it is tried again alone, and this run is not counted as an attempt. Kubernetes may forbid a batch what it allows the pod
-// of one claim. A run that was stopped says nothing of its tasks.
+// isForAlone reports whether a task of a batch ended so that a run of its own may end otherwise. It
+// has no result then, by which it is tried again alone, and this run is not counted as an attempt.
+// Kubernetes may forbid a batch what it allows the pod of one claim. A run that was stopped says
+// nothing of its tasks.
 func isForAlone(task input.Task, err error) bool {
 	return task.Shared && (isRefusedByKubernetes(err) || errors.Is(err, context.Canceled))
 }

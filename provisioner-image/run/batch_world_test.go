@@ -63,7 +63,8 @@ const clusterUID = "5f6c1a3e-1111-4222-8333-944455556666"
 // uidOf returns the UID of the i-th claim of a batch.
 func uidOf(i int) string { return fmt.Sprintf("8d5a6f3c-1f0e-4c11-9a55-%012d", i) }
 
-// batch runs a verb for n claims. On provision pv.json holds skeletons, else the PVs. edit may change a request and its PV.
+// batch runs a verb for n claims. On provision pv.json holds skeletons, else the PVs. edit may
+// change a request and its PV.
 func (w *world) batch(t *testing.T, verb contract.Verb, n int, edit func(int, *contract.Request, *corev1.PersistentVolume)) run.Result {
 	t.Helper()
 	claims := make([]int, n)

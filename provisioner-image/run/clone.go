@@ -12,8 +12,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-// findSource finds the volume to clone by the PV that the source claim is bound to, which no user can write. What a
-// claim says about volumes is never read.
+// findSource finds the volume to clone by the PV that the source claim is bound to, which no user
+// can write. What a claim says about volumes is never read.
 func (r *Runner) findSource(ctx context.Context, task *input.Task) error {
 	from := task.Request.Source
 	if from == nil {
@@ -43,8 +43,8 @@ func (r *Runner) findSource(ctx context.Context, task *input.Task) error {
 	return r.keeper.CheckSource(ctx, task.Volume)
 }
 
-// isBoundTo reports whether the PV is bound to the source claim. It compares UIDs, since a claim can be deleted and
-// another one of the same name created.
+// isBoundTo reports whether the PV is bound to the source claim. It compares UIDs, since a claim
+// can be deleted and another one of the same name created.
 func isBoundTo(there *corev1.PersistentVolume, from *contract.Source) bool {
 	ref := there.Spec.ClaimRef
 	return ref != nil && ref.Namespace == from.Namespace && ref.Name == from.Name &&

@@ -13,7 +13,8 @@ import (
 
 const otherUID = "11111111-1f0e-4c11-9a55-0d8f6a3c1b2e"
 
-// addSource makes the volume and the PV of another claim, shop/original, and returns the volume's ID.
+// addSource makes the volume and the PV of another claim, shop/original, and returns the volume's
+// ID.
 func (w *world) addSource(t *testing.T, edit func(*corev1.PersistentVolume)) string {
 	t.Helper()
 	id := w.cinder.Add("in-use", map[string]string{contract.AnnClaimUID: otherUID})
@@ -51,7 +52,8 @@ func (w *world) own(t *testing.T) cindertest.View {
 	return cindertest.View{}
 }
 
-// A class makes clones if it has the parameter at all, as in the older provisioner, unless that says no.
+// A class makes clones if it has the parameter at all, as in the older provisioner, unless that
+// says no.
 func TestClassWithTheParameterSmartcloneMakesClones(t *testing.T) {
 	for _, value := range []string{"", "true", "enabled", "1"} {
 		t.Run(value, func(t *testing.T) {

@@ -14,14 +14,15 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-// result is the result of an expand, with what has to happen before a pod sees the new size. Pending is for people
-// only; the dispatcher ignores it.
+// result is the result of an expand, with what has to happen before a pod sees the new size.
+// Pending is for people only; the dispatcher ignores it.
 type result struct {
 	contract.Result
 	Pending string `json:"pending,omitempty"`
 }
 
-// expand grows the volume. It writes nothing to Kubernetes: the dispatcher does, by the reported result.
+// expand grows the volume. It writes nothing to Kubernetes: the dispatcher does, by the reported
+// result.
 func (r *Runner) expand(ctx context.Context, task input.Task) (Report, error) {
 	if err := mapper.CheckGrowth(task.PV.Spec.PersistentVolumeSource); err != nil {
 		return Report{}, err
@@ -57,8 +58,9 @@ func named(task input.Task, record pv.Record) volume.Named {
 	}
 }
 
-// pendingGrowth returns what has to happen before a pod sees the new size: the kubelet grows file systems only for
-// CSI, FlexVolume and local volumes, and a node learns a disk's new size only when it scans the disk again.
+// pendingGrowth returns what has to happen before a pod sees the new size: the kubelet grows file
+// systems only for CSI, FlexVolume and local volumes, and a node learns a disk's new size only when
+// it scans the disk again.
 func pendingGrowth(v *corev1.PersistentVolume) string {
 	block := v.Spec.VolumeMode != nil && *v.Spec.VolumeMode == corev1.PersistentVolumeBlock
 	switch {

@@ -13,8 +13,8 @@ import (
 // mostLeft is how much of the termination message may be about volumes that were left.
 const mostLeft = contract.MaxMessage / 2
 
-// report logs the volumes that carry the claim's UID and were left alone, and returns a line about each for the
-// termination message.
+// report logs the volumes that carry the claim's UID and were left alone, and returns a line about
+// each for the termination message.
 func (r *Runner) report(ctx context.Context, left []volume.Left) string {
 	var lines strings.Builder
 	for _, v := range left {

@@ -24,7 +24,8 @@ type listed struct {
 	Cluster    string `json:"cluster,omitempty"`
 }
 
-// list writes a line for every volume that carries a claim's UID, and the cluster's name where the config has one.
+// list writes a line for every volume that carries a claim's UID, and the cluster's name where the
+// config has one.
 func (r *Runner) list(ctx context.Context, task input.Task) (Report, error) {
 	all, err := r.keeper.List(ctx, task.Volume.Cluster)
 	if err != nil {

@@ -13,15 +13,16 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-// Result is how a run ended: the exit code, the termination message, and what is printed to standard output.
+// Result is how a run ended: the exit code, the termination message, and what is printed to
+// standard output.
 type Result struct {
 	Code    int
 	Message string
 	Output  string
 }
 
-// Judge returns how a run ended. The first line of the message is for the claim's user: the cause and the remedy, in
-// one sentence. The second line is for the administrator.
+// Judge returns how a run ended. The first line of the message is for the claim's user: the cause
+// and the remedy, in one sentence. The second line is for the administrator.
 func Judge(task input.Task, done Report, err error) Result {
 	if err == nil {
 		return Result{Code: contract.ExitDone, Message: done.Message, Output: done.Output}
@@ -33,7 +34,8 @@ func Judge(task input.Task, done Report, err error) Result {
 	}
 }
 
-// remedy returns what an administrator can do about a volume that says nothing of a claim, or nothing. What has made such a volume, only a person knows.
+// remedy returns what an administrator can do about a volume that says nothing of a claim, or
+// nothing. What has made such a volume, only a person knows.
 func remedy(task input.Task, err error) string {
 	unmarked, ok := errors.AsType[*volume.UnmarkedError](err)
 	if !ok {
@@ -43,7 +45,8 @@ func remedy(task input.Task, err error) string {
 		" and delete the PersistentVolume after its claim; the volume is kept", volume.KeyUID, unmarked.UID, unmarked.ID, task.Request.PVName)
 }
 
-// oneLine returns the text as one line of at most limit bytes, without control characters: a storage's error message may be in it, and kubectl prints it.
+// oneLine returns the text as one line of at most limit bytes, without control characters: a
+// storage's error message may be in it, and kubectl prints it.
 func oneLine(text string, limit int) string {
 	printable := strings.Map(func(r rune) rune {
 		if unicode.IsSpace(r) || unicode.IsPrint(r) {
@@ -82,8 +85,8 @@ func sentence(task input.Task, err error) string {
 	return "the provisioner failed; it is tried again, and an administrator finds the reason in the Job's event"
 }
 
-// faultSentence shows the text of a fault only if the user can correct it. Other faults are about the config and its
-// credentials.
+// faultSentence shows the text of a fault only if the user can correct it. Other faults are about
+// the config and its credentials.
 func faultSentence(task input.Task, f *input.Error) string {
 	if f.Code == contract.ExitBadRequest {
 		return f.Error()

@@ -14,8 +14,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-// provision makes the volume, exports it and creates the PV. If the PV exists there is nothing left to do, since it
-// is created last.
+// provision makes the volume, exports it and creates the PV. If the PV exists there is nothing left
+// to do, since it is created last.
 func (r *Runner) provision(ctx context.Context, task input.Task) error {
 	there, err := r.store.Get(ctx, task.PV.Name)
 	if err != nil {
@@ -47,8 +47,8 @@ func (r *Runner) provision(ctx context.Context, task input.Task) error {
 	return r.yield(ctx, task, v, made)
 }
 
-// publish exports the volume and creates first the Secret and then the PV: a PV without its Secret would be taken for
-// a finished provision. It returns the PV that exists then.
+// publish exports the volume and creates first the Secret and then the PV: a PV without its Secret
+// would be taken for a finished provision. It returns the PV that exists then.
 func (r *Runner) publish(ctx context.Context, task input.Task, v volume.Volume) (*corev1.PersistentVolume, error) {
 	if err := want(task, v.ID).CheckMultiattach(v.Shareable); err != nil {
 		return nil, err
@@ -91,8 +91,9 @@ func (r *Runner) source(ctx context.Context, task input.Task, id string, c volum
 	return m, r.store.PutSecret(ctx, m.Secret)
 }
 
-// labels returns the labels of a claim's Secret. By the class an admission policy lets the pod of a batch delete it, which is
-// named after another claim. A name that is too long for a label would be refused.
+// labels returns the labels of a claim's Secret. By the class an admission policy lets the pod of a
+// batch delete it, which is named after another claim. A name that is too long for a label would be
+// refused.
 func labels(of contract.Request) map[string]string {
 	all := map[string]string{contract.LabelClaimUID: of.UID}
 	if len(of.Class) <= validation.LabelValueMaxLength {
@@ -101,8 +102,8 @@ func labels(of contract.Request) map[string]string {
 	return all
 }
 
-// yield removes this run's volume if an overlapping run created the PV for another one. Both runs use the same name
-// for the Secret, so that it is written again for the volume that is kept.
+// yield removes this run's volume if an overlapping run created the PV for another one. Both runs
+// use the same name for the Secret, so that it is written again for the volume that is kept.
 func (r *Runner) yield(ctx context.Context, task input.Task, ours volume.Volume, made *corev1.PersistentVolume) error {
 	if err := pv.CheckOwner(made, task.Request.UID); err != nil {
 		return err
@@ -122,8 +123,8 @@ func (r *Runner) yield(ctx context.Context, task input.Task, ours volume.Volume,
 	return r.keeper.Discard(ctx, ours, task.Volume.Access)
 }
 
-// rollBack removes what was made if the verdict is one after which the claim is not tried again soon. After any other
-// verdict the next run finds it and continues.
+// rollBack removes what was made if the verdict is one after which the claim is not tried again
+// soon. After any other verdict the next run finds it and continues.
 func (r *Runner) rollBack(ctx context.Context, task input.Task, v volume.Volume, cause error) error {
 	if v.ID == "" || isForAlone(task, cause) || !isLasting(exitCode(cause)) {
 		return cause
@@ -135,7 +136,8 @@ func (r *Runner) rollBack(ctx context.Context, task input.Task, v volume.Volume,
 	return cause
 }
 
-// removeUnlessPublished removes the volume unless an overlapping run has created a PV in the meantime.
+// removeUnlessPublished removes the volume unless an overlapping run has created a PV in the
+// meantime.
 func (r *Runner) removeUnlessPublished(ctx context.Context, task input.Task, v volume.Volume) error {
 	if err := r.checkNoPV(ctx, task.PV); err != nil {
 		return err
@@ -144,7 +146,8 @@ func (r *Runner) removeUnlessPublished(ctx context.Context, task input.Task, v v
 	return err
 }
 
-// want returns what the source of the volume must support. The id is empty before the volume exists.
+// want returns what the source of the volume must support. The id is empty before the volume
+// exists.
 func want(task input.Task, id string) mapper.Want {
 	w := mapper.Want{
 		Options:      task.Options,

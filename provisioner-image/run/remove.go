@@ -12,14 +12,16 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-// removal is what is known beside the PV: a volume that this run made, and that no claim was ever bound to a PV.
+// removal is what is known beside the PV: a volume that this run made, and that no claim was ever
+// bound to a PV.
 type removal struct {
 	id   string
 	undo bool
 }
 
-// delete removes what was made for the claim. An undo is requested where no PV was ever created, or where no claim was ever bound to the PV, which is
-// being deleted then. If any other PV exists, an overlapping run created it, and its volume is in use.
+// delete removes what was made for the claim. An undo is requested where no PV was ever created, or
+// where no claim was ever bound to the PV, which is being deleted then. If any other PV exists, an
+// overlapping run created it, and its volume is in use.
 func (r *Runner) delete(ctx context.Context, task input.Task) (Report, error) {
 	if task.Request.Undo {
 		if err := r.checkNoPV(ctx, task.PV); err != nil {
@@ -43,8 +45,9 @@ func (r *Runner) checkNoPV(ctx context.Context, given *corev1.PersistentVolume) 
 	}
 }
 
-// remove deletes what provision made: the volume with its export, then the Secret. The dispatcher deletes the PV. On
-// an undo and on a rollback there is no record on a PV. It returns what to report.
+// remove deletes what provision made: the volume with its export, then the Secret. The dispatcher
+// deletes the PV. On an undo and on a rollback there is no record on a PV. It returns what to
+// report.
 func (r *Runner) remove(ctx context.Context, task input.Task, what removal) (string, error) {
 	record, err := pv.ReadRecord(task.PV, pv.Record{Access: task.Volume.Access})
 	if err != nil {

@@ -8,7 +8,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
-// restore makes what Cinder makes from a backup: a volume with the name and the metadata of the original.
+// restore makes what Cinder makes from a backup: a volume with the name and the metadata of the
+// original.
 func (w *world) restore(t *testing.T) string {
 	t.Helper()
 	own := w.own(t)
@@ -50,7 +51,8 @@ func TestReportOfManyVolumesIsCutBetweenLines(t *testing.T) {
 	}
 }
 
-// The PV of the first claim stands for the original, so that the volume with the same marks is a copy.
+// The PV of the first claim stands for the original, so that the volume with the same marks is a
+// copy.
 func TestRestoredBackupIsAdoptedByAnotherClaim(t *testing.T) {
 	w := newWorld(t)
 	w.wantCode(t, w.provision(t), contract.ExitDone)

@@ -8,15 +8,15 @@ import (
 )
 
 const (
-	// mostNote is the length of a line that is about no single request. The results of the largest batch, two such lines
-	// and some bytes more are as long as a termination message.
+	// mostNote is the length of a line that is about no single request. The results of the largest
+	// batch, two such lines and some bytes more are as long as a termination message.
 	mostNote = 200
 	// leastMessage is the length from which on a shortened message still says something.
 	leastMessage = 48
 )
 
-// JudgeAll returns how a run ended. Its exit code says whether all tasks are done. A batch reports each of them on a line of
-// the message.
+// JudgeAll returns how a run ended. Its exit code says whether all tasks are done. A batch reports
+// each of them on a line of the message.
 func JudgeAll(all []Ended) Result {
 	if len(all) == 1 && !all[0].Task.Shared {
 		one := all[0]
@@ -58,7 +58,8 @@ func noteWarnings(all []Ended) string {
 	return oneLine("warning: "+strings.Join(all[0].Task.Login.Warnings, "; "), mostNote-1) + "\n"
 }
 
-// resultOf returns the result of one request of a batch. The message of an expand holds the volume's size.
+// resultOf returns the result of one request of a batch. The message of an expand holds the
+// volume's size.
 func resultOf(uid string, judged Result) contract.Result {
 	r := contract.NewResult(uid, int32(judged.Code)) //nolint:gosec // exit codes are small
 	var rest strings.Builder
@@ -73,8 +74,8 @@ func resultOf(uid string, judged Result) contract.Result {
 	return r
 }
 
-// lines returns the results as lines that fit into so many bytes. What the results need without their messages is always
-// there; the messages have equal shares of the rest.
+// lines returns the results as lines that fit into so many bytes. What the results need without
+// their messages is always there; the messages have equal shares of the rest.
 func lines(results []contract.Result, room int) string {
 	messages := 0
 	for _, r := range results {
@@ -91,8 +92,8 @@ func lines(results []contract.Result, room int) string {
 	return out.String()
 }
 
-// fitting returns the result as a line that its message makes at most so much longer. In JSON some characters need more than
-// one.
+// fitting returns the result as a line that its message makes at most so much longer. In JSON some
+// characters need more than one.
 func fitting(r contract.Result, room int) string {
 	text := r.Message
 	r.Message = ""
@@ -106,7 +107,8 @@ func fitting(r contract.Result, room int) string {
 	return bare
 }
 
-// line returns the result as a line. A result that could not be written would have its request tried again alone.
+// line returns the result as a line. A result that could not be written would have its request
+// tried again alone.
 func line(r contract.Result) string {
 	text, err := r.Encode()
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/run"
 )
 
-// ended returns how a batch of n claims ended, each with an error of so many bytes. The texts have characters that JSON writes as more than
-// one.
+// ended returns how a batch of n claims ended, each with an error of so many bytes. The texts have
+// characters that JSON writes as more than one.
 func ended(n, size int) []run.Ended {
 	all := make([]run.Ended, n)
 	for i := range all {
@@ -25,7 +25,8 @@ func ended(n, size int) []run.Ended {
 	return all
 }
 
-// The kubelet keeps so many bytes, and the dispatcher takes a message that is as long for one that is cut off.
+// The kubelet keeps so many bytes, and the dispatcher takes a message that is as long for one that
+// is cut off.
 func TestResultsOfTheLargestBatchFitIntoTheMessage(t *testing.T) {
 	for _, n := range []int{2, 16, 32, contract.MaxBatch} {
 		for _, size := range []int{0, 7, 70, 700, 7000} {

@@ -92,7 +92,8 @@ func TestUndo(t *testing.T) {
 	}
 }
 
-// The claim's user is shown the sentence. After a verdict that is not tried again soon nothing is left.
+// The claim's user is shown the sentence. After a verdict that is not tried again soon nothing is
+// left.
 func TestFailureBecomesExitCodeAndSentence(t *testing.T) {
 	typed := func(name string) func(*contract.Request) {
 		return func(r *contract.Request) { r.Properties = map[string]string{"type": name} }
@@ -222,7 +223,8 @@ func TestRefusedCredentialsAreTriedAgainWhenSomethingWasMade(t *testing.T) {
 	}
 }
 
-// The PV exists for another volume. This run's volume is removed, and the Secret is the other volume's again.
+// The PV exists for another volume. This run's volume is removed, and the Secret is the other
+// volume's again.
 func TestFasterRunKeepsItsVolume(t *testing.T) {
 	w := newWorld(t)
 	var kept string
@@ -244,7 +246,8 @@ func TestFasterRunKeepsItsVolume(t *testing.T) {
 	}
 }
 
-// A thief of the pod's token is faster than the run, and names the disk of a server. The run neither exports it nor writes its password.
+// A thief of the pod's token is faster than the run, and names the disk of a server. The run
+// neither exports it nor writes its password.
 func TestVolumeOfAForgedPVIsNotReached(t *testing.T) {
 	for _, api := range []volume.Method{cinder.Attachments, cinder.Reserve} {
 		w := newWorld(t)
@@ -270,8 +273,9 @@ func TestVolumeOfAForgedPVIsNotReached(t *testing.T) {
 	}
 }
 
-// A thief of a token of any provisioner has written the PV of a claim: it names a volume without marks, or the attachment of another claim's volume. Each refusal says
-// what an administrator can do, and that works.
+// A thief of a token of any provisioner has written the PV of a claim: it names a volume without
+// marks, or the attachment of another claim's volume. Each refusal says what an administrator can
+// do, and that works.
 func TestForgedRecordReachesNothingOfOthers(t *testing.T) {
 	w := newWorld(t)
 	w.api = cinder.Attachments

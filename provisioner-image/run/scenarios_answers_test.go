@@ -10,8 +10,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder/cindertest"
 )
 
-// Each answer of Cinder to a create becomes an exit code and one sentence with the request ID. Whatever the answer,
-// the request is sent only once.
+// Each answer of Cinder to a create becomes an exit code and one sentence with the request ID.
+// Whatever the answer, the request is sent only once.
 func TestAnswerToCreateBecomesExitCodeAndSentence(t *testing.T) {
 	const id = "req-6b1e"
 	said := func(status int, kind, message string) *cindertest.Reply {

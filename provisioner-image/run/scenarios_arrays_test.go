@@ -28,7 +28,8 @@ func body(r *http.Request) []byte {
 	return sent
 }
 
-// describes lets Cinder describe every connection by this answer, as a backend would that the fake does not have.
+// describes lets Cinder describe every connection by this answer, as a backend would that the fake
+// does not have.
 func (w *world) describes(answer string) {
 	w.cinder.Instead = func(r *http.Request) *cindertest.Reply {
 		if !bytes.Contains(body(r), []byte("os-initialize_connection")) {
@@ -44,7 +45,8 @@ const sharedTarget = `{"connection_info": {"driver_volume_type": "iscsi", "data"
 	"target_portals": ["192.0.2.1:3260", "192.0.2.2:3260"], "target_luns": ["7", "7"],
 	"target_iqns": ["iqn.1992-08.com.netapp:sn.1234:vs.3", "iqn.1992-08.com.netapp:sn.1234:vs.4"]}}}`
 
-// What no PV can name ends with the exit code of a faulty class, the remedy on the claim, and nothing left.
+// What no PV can name ends with the exit code of a faulty class, the remedy on the claim, and
+// nothing left.
 func TestAVolumeThatNoPVCanNameIsRemovedAndTheClaimSaysWhatToConfigure(t *testing.T) {
 	for name, tc := range map[string]struct{ body, words string }{
 		"one target for all volumes": {sharedTarget, "set write-initiator to false in the class or its config"},
@@ -64,7 +66,8 @@ func TestAVolumeThatNoPVCanNameIsRemovedAndTheClaimSaysWhatToConfigure(t *testin
 	}
 }
 
-// With names of the nodes' own the same volume is provisioned, and the log warns of what the PV cannot use.
+// With names of the nodes' own the same volume is provisioned, and the log warns of what the PV
+// cannot use.
 func TestTheLogWarnsOfWhatThePVCannotUse(t *testing.T) {
 	w := newWorld(t)
 	w.also = map[string]string{"write-initiator": "false"}
@@ -83,8 +86,8 @@ func TestTheLogWarnsOfWhatThePVCannotUse(t *testing.T) {
 	}
 }
 
-// Every request that names the nodes carries the further keys, by either way of exporting a volume and also when the
-// export is removed.
+// Every request that names the nodes carries the further keys, by either way of exporting a volume
+// and also when the export is removed.
 func TestCinderIsSentTheFurtherKeysOfTheConnector(t *testing.T) {
 	for api, want := range map[volume.Method]int{cinder.Attachments: 1, cinder.Reserve: 2} {
 		t.Run(string(api), func(t *testing.T) {
@@ -139,8 +142,8 @@ func (w *world) namesType(id, name string) {
 	}
 }
 
-// A class may give its volume type by the type's ID. A clone and an adopted volume are compared by the name that Cinder
-// has for it.
+// A class may give its volume type by the type's ID. A clone and an adopted volume are compared by
+// the name that Cinder has for it.
 func TestATypeGivenByItsIDIsTheTypeThatCinderNames(t *testing.T) {
 	const typeID = "1a2b3c4d-0000-4000-8000-0123456789ab"
 	for named, code := range map[string]int{cindertest.TypePlain: contract.ExitDone, cindertest.TypeRBD: contract.ExitBadRequest} {

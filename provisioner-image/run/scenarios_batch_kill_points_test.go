@@ -28,9 +28,9 @@ func killedAreServed(t *testing.T, w *world) {
 	w.served(t, killed)
 }
 
-// A batch ends after its k-th request to Cinder or Kubernetes, for every k, and is run again, as a batch or each claim alone. Each
-// claim has one volume, one Secret and one PV then; after a delete it has none. That it ends before the request leaves what it
-// leaves after the one before.
+// A batch ends after its k-th request to Cinder or Kubernetes, for every k, and is run again, as a
+// batch or each claim alone. Each claim has one volume, one Secret and one PV then; after a delete
+// it has none. That it ends before the request leaves what it leaves after the one before.
 func TestBatchKilledAtAnyRequestIsCompletedByTheNext(t *testing.T) {
 	for _, api := range []volume.Method{cinder.Auto, cinder.Reserve} {
 		before := func(w *world) { w.api, w.cinder.Quota = api, 1000 }

@@ -28,7 +28,8 @@ func newBatchWorld(t *testing.T) *world {
 	return w
 }
 
-// served checks that each of n claims has one volume, one PV that names it, and one Secret with that volume's own password.
+// served checks that each of n claims has one volume, one PV that names it, and one Secret with
+// that volume's own password.
 func (w *world) served(t *testing.T, n int) {
 	t.Helper()
 	volumes, secrets, pvs := w.cinder.Volumes(), w.secrets(t), w.pvs(t)
@@ -49,7 +50,8 @@ func (w *world) served(t *testing.T, n int) {
 	}
 }
 
-// Twenty claims are served by one list of volumes, by a few requests at a time; then their volumes are deleted likewise.
+// Twenty claims are served by one list of volumes, by a few requests at a time; then their volumes
+// are deleted likewise.
 func TestBatchListsOnceAndSendsAFewRequestsAtATime(t *testing.T) {
 	for parallel, want := range map[string]int{"": 8, "3": 3} {
 		t.Run(parallel, func(t *testing.T) {
@@ -96,8 +98,9 @@ func TestSecretNamesItsClassSoThatABatchMayDeleteIt(t *testing.T) {
 	}
 }
 
-// Of twenty claims one asks for what the image refuses, one for a volume that Cinder does not make now, one is asked to
-// wait, and one is of a size that the type forbids. Each has its own result, and all others are served.
+// Of twenty claims one asks for what the image refuses, one for a volume that Cinder does not make
+// now, one is asked to wait, and one is of a size that the type forbids. Each has its own result,
+// and all others are served.
 func TestOneClaimsFailureInABatchFailsNoOther(t *testing.T) {
 	const claims, refused, broken, waits, large = 20, 4, 7, 11, 13
 	w := newBatchWorld(t)
@@ -170,9 +173,9 @@ func TestOneVolumeThatCannotBeDeletedHoldsUpNoOther(t *testing.T) {
 	}
 }
 
-// Kubernetes lets the pod of a batch, which is named after its first claim, write only that claim's objects where the account
-// lacks the permission for the class. The others have no result, so that they are tried again alone, where nothing is made a
-// second time.
+// Kubernetes lets the pod of a batch, which is named after its first claim, write only that claim's
+// objects where the account lacks the permission for the class. The others have no result, so that
+// they are tried again alone, where nothing is made a second time.
 func TestRequestThatKubernetesRefusesABatchIsLeftToARunOfItsOwn(t *testing.T) {
 	const claims = 4
 	w := newBatchWorld(t)
@@ -217,8 +220,8 @@ func TestExpandOfABatchReportsEverySize(t *testing.T) {
 	}
 }
 
-// Without the cluster's UID, with many volumes in the cluster, and where Cinder does not answer the list, the volumes of each
-// claim are listed. A run that is not admitted at all asks once.
+// Without the cluster's UID, with many volumes in the cluster, and where Cinder does not answer the
+// list, the volumes of each claim are listed. A run that is not admitted at all asks once.
 func TestBatchAsksForEachClaimWhereOneListDoesNotDo(t *testing.T) {
 	const claims = 4
 	anonymous := func(_ int, r *contract.Request, _ *corev1.PersistentVolume) { r.ClusterUID = "" }
@@ -268,7 +271,8 @@ func firstList(status int) func(*http.Request) *cindertest.Reply {
 	}
 }
 
-// What a run under the same cluster left is found by the one list: a volume that is ready, one that has failed, and a second one.
+// What a run under the same cluster left is found by the one list: a volume that is ready, one that
+// has failed, and a second one.
 func TestBatchFindsWhatAnEarlierRunLeft(t *testing.T) {
 	const claims = 3
 	w := newBatchWorld(t)
@@ -290,7 +294,8 @@ func TestBatchFindsWhatAnEarlierRunLeft(t *testing.T) {
 	}
 }
 
-// While a batch of deletes is at work, an ingress before Cinder answers with the page of its default backend. No volume has been deleted.
+// While a batch of deletes is at work, an ingress before Cinder answers with the page of its
+// default backend. No volume has been deleted.
 func TestAProxysNotFoundIsNoDeletion(t *testing.T) {
 	w := newWorld(t)
 	w.cinder.Quota = 100
@@ -314,7 +319,8 @@ func TestAProxysNotFoundIsNoDeletion(t *testing.T) {
 	}
 }
 
-// The clocks of a run and of its storage may differ by some minutes, and a batch may take longer than that.
+// The clocks of a run and of its storage may differ by some minutes, and a batch may take longer
+// than that.
 func TestEachVolumeOfABatchCarriesTheTimeOfItsOwnTurn(t *testing.T) {
 	w := newBatchWorld(t)
 	w.also = map[string]string{"parallel": "1"}

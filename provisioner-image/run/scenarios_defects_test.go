@@ -185,7 +185,8 @@ func (w *world) wantCode(t *testing.T, result run.Result, code int) {
 	}
 }
 
-// The claim's user has made a mistake after a run that has made the volume, and has deleted the claim. The undo has the request of the newest run.
+// The claim's user has made a mistake after a run that has made the volume, and has deleted the
+// claim. The undo has the request of the newest run.
 func TestUndoOfAClaimWhoseRequestWasRefusedRemovesWhatAnEarlierRunMade(t *testing.T) {
 	t.Parallel()
 	for name, edit := range map[string]func(*contract.Request){

@@ -12,8 +12,9 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-// A run ends at its k-th request to Cinder or Kubernetes, for every k, before the request arrives or after it was
-// executed, and is run again. Provision leaves one volume, one Secret and one PV; delete leaves none.
+// A run ends at its k-th request to Cinder or Kubernetes, for every k, before the request arrives
+// or after it was executed, and is run again. Provision leaves one volume, one Secret and one PV;
+// delete leaves none.
 func TestRunKilledAtAnyRequestIsCompletedByTheNext(t *testing.T) {
 	for _, api := range []volume.Method{cinder.Auto, cinder.Reserve} {
 		held := func(w *world) { w.api = api }
@@ -72,7 +73,8 @@ func unbroken(t *testing.T, before func(*world), do verb) int {
 	return w.guard(nil)
 }
 
-// killEverywhere ends a run at its k-th request, runs again and checks, for every k until a run is complete before.
+// killEverywhere ends a run at its k-th request, runs again and checks, for every k until a run is
+// complete before.
 func killEverywhere(t *testing.T, fate cindertest.Fate, before func(*world), do verb, check func(*testing.T, *world)) {
 	t.Helper()
 	points := 0
@@ -146,7 +148,8 @@ func none(t *testing.T, w *world) {
 	}
 }
 
-// leaksNothing fails the test if a password was printed. It checks first that the search finds a planted one.
+// leaksNothing fails the test if a password was printed. It checks first that the search finds a
+// planted one.
 func (w *world) leaksNothing(t *testing.T) {
 	t.Helper()
 	const canary = 9999

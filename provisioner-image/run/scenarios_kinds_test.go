@@ -11,7 +11,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-// A claim of each kind of connection is provisioned and deleted, with every method of exporting a volume.
+// A claim of each kind of connection is provisioned and deleted, with every method of exporting a
+// volume.
 func TestEveryKindOfConnectionIsProvisionedAndDeleted(t *testing.T) {
 	tests := map[string]struct {
 		properties map[string]string
@@ -76,7 +77,8 @@ func named(s corev1.PersistentVolumeSource) string {
 	}
 }
 
-// The kubelet mounts no FlexVolume with mount options, so nothing is made for a class that has both.
+// The kubelet mounts no FlexVolume with mount options, so nothing is made for a class that has
+// both.
 func TestMountOptionsOfAFlexVolumeAreRefusedBeforeAVolumeIsMade(t *testing.T) {
 	w := newWorld(t)
 	w.also = map[string]string{"type": cindertest.TypeNFS, "flex-driver": "example.com/loop", "connection": "nfs"}

@@ -7,8 +7,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder/cindertest"
 )
 
-// Cinder 17 wants the project in its URLs, and makes attachments only for servers, both of which a run finds out by
-// itself. It may end at any of these requests.
+// Cinder 17 wants the project in its URLs, and makes attachments only for servers, both of which a
+// run finds out by itself. It may end at any of these requests.
 func TestRunKilledOnCinder17IsCompletedByTheNext(t *testing.T) {
 	victoria := func(w *world) { w.cinder.SetRelease(17); w.api = cinder.Auto }
 	for name, fate := range map[string]cindertest.Fate{"lost": cindertest.DropRequest, "served": cindertest.DropAnswer} {

@@ -12,8 +12,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder/cindertest"
 )
 
-// A run waits for a request that was certainly not executed, if the pause is short and not repeated too often.
-// Otherwise the run ends, and the claim's user is shown the time.
+// A run waits for a request that was certainly not executed, if the pause is short and not repeated
+// too often. Otherwise the run ends, and the claim's user is shown the time.
 func TestRunWaitsAsLongAsCinderAsks(t *testing.T) {
 	const s = time.Second
 	tests := map[string]struct {

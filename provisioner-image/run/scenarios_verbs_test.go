@@ -88,7 +88,8 @@ func TestExpandKilledAtAnyRequestIsCompletedByTheNext(t *testing.T) {
 	}
 }
 
-// Older images left the volumes of attach-api reserve in status attaching. A run may end at any request of this one.
+// Older images left the volumes of attach-api reserve in status attaching. A run may end at any
+// request of this one.
 func TestVolumeThatAnOlderImageReservedIsServedWhateverRequestWasTheLast(t *testing.T) {
 	older := func(w *world) {
 		w.api = cinder.Reserve
@@ -265,7 +266,8 @@ func TestAdoptedVolumeIsRetainedWhateverTheClassSays(t *testing.T) {
 	}
 }
 
-// takeBack undoes a provision whose PV no claim was ever bound to, as the dispatcher asks for it: with the real PV, which is terminating.
+// takeBack undoes a provision whose PV no claim was ever bound to, as the dispatcher asks for it:
+// with the real PV, which is terminating.
 func (w *world) takeBack(t *testing.T) run.Result {
 	t.Helper()
 	return w.run(t, w.request(contract.Delete, func(r *contract.Request) { r.Undo = true }), &w.pvs(t)[0])

@@ -12,8 +12,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-// leftoverError is a failure whose rollback failed as well. Something was made, so that an exit code which promises
-// "nothing was made" would be wrong.
+// leftoverError is a failure whose rollback failed as well. Something was made, so that an exit
+// code which promises "nothing was made" would be wrong.
 type leftoverError struct{ cause, err error }
 
 // Error returns the failure first.

@@ -10,7 +10,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/run"
 )
 
-// A warning changes neither the exit code nor what the claim's user and the dispatcher read in the message.
+// A warning changes neither the exit code nor what the claim's user and the dispatcher read in the
+// message.
 func TestWarningsAreForTheAdministrator(t *testing.T) {
 	const grown = `{"uid":"1","code":0,"capacity":"2Gi"}`
 	failure := errors.New(strings.Repeat("long ", contract.MaxMessage))

@@ -36,7 +36,8 @@ const (
 	namespace = "flex-provisioner"
 )
 
-// world is a fake Cinder and a fake Kubernetes, with one gate through which every request to either passes.
+// world is a fake Cinder and a fake Kubernetes, with one gate through which every request to either
+// passes.
 type world struct {
 	cinder *cindertest.Server
 	kube   *fake.Clientset

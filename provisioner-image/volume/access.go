@@ -6,8 +6,8 @@ import (
 	"maps"
 )
 
-// Access is how a volume is made reachable. At first it is what the class asks for; of an exported volume it is what
-// is needed to remove the export. It is recorded on the PV.
+// Access is how a volume is made reachable. At first it is what the class asks for; of an exported
+// volume it is what is needed to remove the export. It is recorded on the PV.
 type Access struct {
 	// Method is how the backend exports the volume.
 	Method Method
@@ -15,15 +15,16 @@ type Access struct {
 	ID string
 	// Client is whom the volume is exported to.
 	Client Client
-	// Recorded is true if only an export that an earlier run recorded is to be returned, and none made.
+	// Recorded is true if only an export that an earlier run recorded is to be returned, and none
+	// made.
 	Recorded bool
 }
 
 // Method is one of a backend's ways to export a volume, by the backend's name for it.
 type Method string
 
-// Client is how the nodes present themselves to the storage. Its JSON is what the storage is sent, and is recorded on the
-// PV.
+// Client is how the nodes present themselves to the storage. Its JSON is what the storage is sent,
+// and is recorded on the PV.
 type Client struct {
 	Initiator string   `json:"initiator,omitempty"`
 	Host      string   `json:"host,omitempty"`
@@ -35,7 +36,8 @@ type Client struct {
 	WWNNs     []string `json:"wwnns,omitempty"`
 	NQN       string   `json:"nqn,omitempty"`
 	HostID    string   `json:"nvme_hostid,omitempty"`
-	// Extra holds what only some storages ask for, by their own names for it. Its JSON is beside the other fields.
+	// Extra holds what only some storages ask for, by their own names for it. Its JSON is beside
+	// the other fields.
 	Extra map[string]any `json:"-"`
 }
 

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// keyAdopted marks a volume that existed before its claim. An undo does not delete such a volume. Once its PV was
-// created it is a volume like any other.
+// keyAdopted marks a volume that existed before its claim. An undo does not delete such a volume.
+// Once its PV was created it is a volume like any other.
 const keyAdopted = "flex-provisioner.io/adopted"
 
 // adopt makes a volume that an administrator named the claim's own, if it is suitable.
@@ -59,8 +59,8 @@ func (v Volume) whyNotAdopted(spec Spec) string {
 	}
 }
 
-// whyOfOthers returns which other claim or cluster the volume belongs to, or "". A copy, such as a restored backup, belongs to none,
-// whatever marks of its original it carries.
+// whyOfOthers returns which other claim or cluster the volume belongs to, or "". A copy, such as a
+// restored backup, belongs to none, whatever marks of its original it carries.
 func (v Volume) whyOfOthers(spec Spec) string {
 	switch owner := v.UID(); {
 	case v.isCopy():

@@ -5,16 +5,17 @@ import (
 	"sync"
 )
 
-// mostAhead is how many volumes a cluster may have to be listed for a batch. Where it has more, a list for each claim costs
-// the storage less.
+// mostAhead is how many volumes a cluster may have to be listed for a batch. Where it has more, a
+// list for each claim costs the storage less.
 const mostAhead = 250
 
-// Ahead returns a Keeper for the claims of a batch. It lists the volumes of their cluster once, by which it answers where it
-// would list those of one claim, and it takes the storage's answer to a create for what exists then. A volume without
-// the cluster's UID, which an older image made, is not found so. If creates is false, a claim without a volume is therefore asked
-// for again: a removal that finds nothing would leave that volume for ever.
-// Where the cluster's UID is not known, the cluster has many volumes, or the storage does not answer, each claim's volumes
-// are listed as in a run of its own.
+// Ahead returns a Keeper for the claims of a batch. It lists the volumes of their cluster once, by
+// which it answers where it would list those of one claim, and it takes the storage's answer to a
+// create for what exists then. A volume without the cluster's UID, which an older image made, is
+// not found so. If creates is false, a claim without a volume is therefore asked for again: a
+// removal that finds nothing would leave that volume for ever. Where the cluster's UID is not
+// known, the cluster has many volumes, or the storage does not answer, each claim's volumes are
+// listed as in a run of its own.
 func (k *Keeper) Ahead(ctx context.Context, clusterUID string, creates bool) (*Keeper, error) {
 	if clusterUID == "" {
 		return k, nil
@@ -45,7 +46,8 @@ type ahead struct {
 	mu sync.Mutex
 	// known are volumes by the UID of their claim.
 	known map[string][]Volume
-	// old has the claims whose known volumes were listed once. What has happened to them since is not known.
+	// old has the claims whose known volumes were listed once. What has happened to them since is
+	// not known.
 	old map[string]bool
 }
 

@@ -12,7 +12,8 @@ import (
 
 const clusterUID = "c1"
 
-// ahead returns a Keeper that has listed the volumes of the cluster, for a batch that creates or removes volumes, and forgets the call.
+// ahead returns a Keeper that has listed the volumes of the cluster, for a batch that creates or
+// removes volumes, and forgets the call.
 func (s *storage) ahead(t *testing.T, creates bool) *volume.Keeper {
 	t.Helper()
 	k, _ := s.keeper()
@@ -53,7 +54,8 @@ func TestAListAheadServesManyClaims(t *testing.T) {
 	}
 }
 
-// The volume may exist although its create seems to have failed, so that it is looked for, and not created again.
+// The volume may exist although its create seems to have failed, so that it is looked for, and not
+// created again.
 func TestACreateWithoutAnAnswerIsLookedForAlsoInABatch(t *testing.T) {
 	s := newStorage()
 	k := s.ahead(t, true)

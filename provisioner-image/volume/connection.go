@@ -5,8 +5,9 @@ import (
 	"fmt"
 )
 
-// Connection is how a volume is reached: its kind by the storage's name ("iscsi"), and details that may contain
-// passwords. No way of printing it shows the details. Decode is the only way to read them.
+// Connection is how a volume is reached: its kind by the storage's name ("iscsi"), and details that
+// may contain passwords. No way of printing it shows the details. Decode is the only way to read
+// them.
 type Connection struct {
 	Kind string
 	data json.RawMessage

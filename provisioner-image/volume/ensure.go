@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// Ensure returns the claim's volume, ready to be exported: the one that an earlier run made, or a new one. If it
-// fails and returns a volume with an ID, that volume exists. It also returns the volumes that carry the claim's UID
-// and were left alone.
+// Ensure returns the claim's volume, ready to be exported: the one that an earlier run made, or a
+// new one. If it fails and returns a volume with an ID, that volume exists. It also returns the
+// volumes that carry the claim's UID and were left alone.
 func (k *Keeper) Ensure(ctx context.Context, spec Spec) (Volume, []Left, error) {
 	v, left, err := k.existing(ctx, spec)
 	switch {
@@ -36,8 +36,8 @@ func (s Spec) owner() owner {
 	return of
 }
 
-// existing returns the volume that an earlier run made, or none. It removes failed volumes: they have no content, and
-// count against the quota.
+// existing returns the volume that an earlier run made, or none. It removes failed volumes: they
+// have no content, and count against the quota.
 func (k *Keeper) existing(ctx context.Context, spec Spec) (Volume, []Left, error) {
 	found, left, err := k.find(ctx, spec.owner())
 	if err != nil {
@@ -60,7 +60,8 @@ func (k *Keeper) existing(ctx context.Context, spec Spec) (Volume, []Left, error
 	return v, left, err
 }
 
-// find lists the volumes that carry the claim's UID, oldest first: those that its runs made, and the others.
+// find lists the volumes that carry the claim's UID, oldest first: those that its runs made, and
+// the others.
 func (k *Keeper) find(ctx context.Context, of owner) ([]Volume, []Left, error) {
 	found, err := k.backend.List(ctx, Filter{UID: of.uid})
 	if err != nil {
@@ -72,8 +73,8 @@ func (k *Keeper) find(ctx context.Context, of owner) ([]Volume, []Left, error) {
 	return ours, left, nil
 }
 
-// keepOldest removes all volumes but the first. Overlapping runs may both create a volume; both of them keep the
-// oldest.
+// keepOldest removes all volumes but the first. Overlapping runs may both create a volume; both of
+// them keep the oldest.
 func (k *Keeper) keepOldest(ctx context.Context, found []Volume, spec Spec) (Volume, error) {
 	if len(found) == 0 {
 		return Volume{}, nil
@@ -86,8 +87,8 @@ func (k *Keeper) keepOldest(ctx context.Context, found []Volume, spec Spec) (Vol
 	return found[0], nil
 }
 
-// create requests a volume and then lists what exists: the answer may have been lost, and an overlapping run may have
-// created one too. It never requests a second volume.
+// create requests a volume and then lists what exists: the answer may have been lost, and an
+// overlapping run may have created one too. It never requests a second volume.
 func (k *Keeper) create(ctx context.Context, spec Spec) (Volume, error) {
 	of := spec.owner()
 	made, err := k.backend.Create(ctx, spec.stamped())
@@ -118,7 +119,8 @@ func (s Spec) stamped() Spec {
 	return s
 }
 
-// restamp marks the volume by the storage's clock where it differs from ours: a later run would take it for a copy.
+// restamp marks the volume by the storage's clock where it differs from ours: a later run would
+// take it for a copy.
 func (k *Keeper) restamp(ctx context.Context, v Volume, spec Spec) (Volume, error) {
 	marked, err := k.backend.Assign(ctx, v, spec.Access, func(metadata map[string]string) {
 		metadata[keyMade] = v.Created.UTC().Format(time.RFC3339Nano)
@@ -129,7 +131,8 @@ func (k *Keeper) restamp(ctx context.Context, v Volume, spec Spec) (Volume, erro
 	return marked, nil
 }
 
-// A list may not show at once what the storage just made, for example if its database is replicated.
+// A list may not show at once what the storage just made, for example if its database is
+// replicated.
 const (
 	maxLists   = 5
 	firstPause = 100 * time.Millisecond
@@ -152,8 +155,8 @@ func (k *Keeper) listWith(ctx context.Context, of owner) ([]Volume, error) {
 	return nil, unfindable(of.made)
 }
 
-// unfindable is the error of a storage whose list does not show what it just made. With it every later run would make
-// another volume.
+// unfindable is the error of a storage whose list does not show what it just made. With it every
+// later run would make another volume.
 func unfindable(id string) error {
 	return &Error{
 		Kind:  Misconfigured,

@@ -46,8 +46,8 @@ func TestEnsureUsesWhatAnEarlierRunMade(t *testing.T) {
 	}
 }
 
-// After a lost answer the volumes are listed. If the list shows none, the error of the request is returned. No second
-// volume is created.
+// After a lost answer the volumes are listed. If the list shows none, the error of the request is
+// returned. No second volume is created.
 func TestEnsureLooksAfterALostAnswerOfCreate(t *testing.T) {
 	for name, done := range map[string]bool{"done": true, "not done": false} {
 		t.Run(name, func(t *testing.T) {

@@ -8,9 +8,11 @@ import (
 // Kind is what a failure means to whoever has to react to it.
 type Kind int
 
-// The kinds of failure. The zero value is the safe one: nothing is known, so that the request is tried again.
+// The kinds of failure. The zero value is the safe one: nothing is known, so that the request is
+// tried again.
 const (
-	// Unavailable: the storage does not answer, or answers that it is broken. The request may have been executed.
+	// Unavailable: the storage does not answer, or answers that it is broken. The request may have
+	// been executed.
 	Unavailable Kind = iota
 	// Gone: the volume does not exist.
 	Gone
@@ -31,8 +33,8 @@ type Error struct {
 	Kind Kind
 	// Doing is what was tried: "create volume pvc-1".
 	Doing string
-	// Said is the storage's own message, without credentials and addresses, since it may be shown to the claim's
-	// user.
+	// Said is the storage's own message, without credentials and addresses, since it may be shown
+	// to the claim's user.
 	Said string
 	// RequestID is the storage's ID of the request, which its logs show.
 	RequestID string

@@ -28,8 +28,8 @@ func (k *Keeper) List(ctx context.Context, cluster string) ([]Volume, error) {
 
 func byAge(a, b Volume) int { return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID)) }
 
-// Export makes the volume reachable, unless an earlier run did. It returns the Access that is needed to remove the
-// export.
+// Export makes the volume reachable, unless an earlier run did. It returns the Access that is
+// needed to remove the export.
 func (k *Keeper) Export(ctx context.Context, v Volume, a Access) (Connection, Access, error) {
 	return k.backend.Export(ctx, v, a)
 }

@@ -24,10 +24,11 @@ func (k *Keeper) named(ctx context.Context, n Named, doing string) (Volume, erro
 	return v, err
 }
 
-// check returns an error if the volume that a PV names is not the claim's. A PV can name any volume that the login reaches, and one that says nothing of a claim
-// may be the disk of a server: a thief of any provisioner's token could once have it deleted. The
-// config's key adopt proves nothing here: the claim's name comes from the PV, and a thief who wrote
-// there the name of another claim once had the volume deleted that adopt named for that claim.
+// check returns an error if the volume that a PV names is not the claim's. A PV can name any volume
+// that the login reaches, and one that says nothing of a claim may be the disk of a server: a thief
+// of any provisioner's token could once have it deleted. The config's key adopt proves nothing
+// here: the claim's name comes from the PV, and a thief who wrote there the name of another claim
+// once had the volume deleted that adopt named for that claim.
 func (n Named) check(v Volume, doing string) error {
 	refusal := func(why string, cause error) error {
 		return &Error{Kind: Misconfigured, Doing: doing + " " + v.ID + ", which the PV names", Said: "by its metadata the volume " + why, Err: cause}

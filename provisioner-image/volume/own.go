@@ -8,12 +8,14 @@ import (
 	"time"
 )
 
-// keyMade is the key of the time at which a run asked for the volume. Cinder copies the whole metadata of a volume, and its
-// name, to a volume that is restored from a backup of it. The copy is created later than the time says, or has the same
-// time as an older volume; both show that no run made it.
+// keyMade is the key of the time at which a run asked for the volume. Cinder copies the whole
+// metadata of a volume, and its name, to a volume that is restored from a backup of it. The copy is
+// created later than the time says, or has the same time as an older volume; both show that no run
+// made it.
 const keyMade = "flex-provisioner.io/made-at"
 
-// clocks is how far the clocks of a run and of the storage may be apart. A backup takes longer to be made and restored.
+// clocks is how far the clocks of a run and of the storage may be apart. A backup takes longer to
+// be made and restored.
 const clocks = 15 * time.Minute
 
 // Left is a volume that carries the claim's UID and that a run left alone.
@@ -28,9 +30,11 @@ type owner struct {
 	uid string
 	// cluster is the UID of the cluster, empty where it is not known.
 	cluster string
-	// name is the one that runs give, adopt the ID of the volume that the config names for the claim.
+	// name is the one that runs give, adopt the ID of the volume that the config names for the
+	// claim.
 	name, adopt string
-	// made is the ID of a volume that this run knows to be the claim's, stamp the time of its own request.
+	// made is the ID of a volume that this run knows to be the claim's, stamp the time of its own
+	// request.
 	made, stamp string
 	// host is how the image presents itself to the storage.
 	host string
@@ -40,7 +44,8 @@ type owner struct {
 	seen []Volume
 }
 
-// sift splits the volumes that carry the claim's UID, oldest first, into those that its runs made and the others.
+// sift splits the volumes that carry the claim's UID, oldest first, into those that its runs made
+// and the others.
 func (o owner) sift(all []Volume) (ours []Volume, left []Left) {
 	var stamps []string
 	for _, v := range o.seen {
@@ -61,7 +66,8 @@ func (o owner) sift(all []Volume) (ours []Volume, left []Left) {
 	return ours, left
 }
 
-// whyNotOurs returns why a volume with the claim's UID is not one that a run made, or "". The stamps are those of older volumes.
+// whyNotOurs returns why a volume with the claim's UID is not one that a run made, or "". The
+// stamps are those of older volumes.
 func (o owner) whyNotOurs(v Volume, stamps []string) string {
 	switch {
 	case v.isOfAnother(o.cluster):
@@ -115,8 +121,8 @@ func (v Volume) userBeside(host string) string {
 // notInHosts matches what a storage leaves out of a host's name.
 var notInHosts = regexp.MustCompile(`[^\p{L}\p{N}.-]|[^\x{0}-\x{ff}]`)
 
-// IsHost reports whether a storage that shows a host by one name means the host with the other: it may keep the name in lower
-// case, and without the characters that no name on a network has.
+// IsHost reports whether a storage that shows a host by one name means the host with the other: it
+// may keep the name in lower case, and without the characters that no name on a network has.
 func IsHost(shown, name string) bool { return shown == name || asShown(shown) == asShown(name) }
 
 func asShown(name string) string {

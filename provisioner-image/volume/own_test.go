@@ -10,7 +10,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-// restore makes what Cinder makes from a backup: a volume with the name and the metadata of the original.
+// restore makes what Cinder makes from a backup: a volume with the name and the metadata of the
+// original.
 func (s *storage) restore(id string, after time.Duration) string {
 	of := s.volumes[id]
 	made := s.add(volume.Free, maps.Clone(of.Metadata))

@@ -10,8 +10,8 @@ import (
 // KeyPlace is the annotation of a PV that says where its volume was made. It is a Place in JSON.
 const KeyPlace = "flex-provisioner.io/cinder-place"
 
-// Place is which storage answers: its URL, and the part of it that the login can see. Elsewhere no volume of it is found,
-// although it exists.
+// Place is which storage answers: its URL, and the part of it that the login can see. Elsewhere no
+// volume of it is found, although it exists.
 type Place struct {
 	Endpoint string `json:"endpoint"`
 	Region   string `json:"region,omitempty"`
@@ -39,8 +39,8 @@ func (k *Keeper) get(ctx context.Context, id, doing string, noted Place) (Volume
 	return v, err
 }
 
-// elsewhere returns an error if a volume that was not found was made in another place than the one that was asked. The
-// addresses are for the administrator only.
+// elsewhere returns an error if a volume that was not found was made in another place than the one
+// that was asked. The addresses are for the administrator only.
 func (k *Keeper) elsewhere(id, doing string, noted Place) error {
 	now := k.backend.Place()
 	if noted == (Place{}) || noted == now {

@@ -7,7 +7,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-// The volume exists where the login does not lead any more: "not found" is no proof that it was deleted.
+// The volume exists where the login does not lead any more: "not found" is no proof that it was
+// deleted.
 func TestAVolumeThatWasMadeElsewhereIsNotTakenForDeleted(t *testing.T) {
 	here := volume.Place{Endpoint: "https://192.0.2.1/v3", Region: "one", Project: "p"}
 	for name, there := range map[string]volume.Place{
@@ -37,7 +38,8 @@ func TestAVolumeThatWasMadeElsewhereIsNotTakenForDeleted(t *testing.T) {
 	}
 }
 
-// A storage may move. As long as the volume is found there, with the claim's UID, nothing is refused.
+// A storage may move. As long as the volume is found there, with the claim's UID, nothing is
+// refused.
 func TestAVolumeThatIsFoundElsewhereIsRemoved(t *testing.T) {
 	s := newStorage()
 	s.place = volume.Place{Endpoint: "https://192.0.2.1/v3"}

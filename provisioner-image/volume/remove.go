@@ -12,7 +12,8 @@ type Target struct {
 	UID string
 	// ClusterUID is empty where it is not known.
 	ClusterUID string
-	// ID is the volume that is known to be the claim's. With Noted it is the one that the PV names, and no other is removed.
+	// ID is the volume that is known to be the claim's. With Noted it is the one that the PV names,
+	// and no other is removed.
 	ID    string
 	Noted bool
 	// Place is where that volume was made, as far as it is noted.
@@ -31,9 +32,9 @@ type Target struct {
 	seen []Volume
 }
 
-// Remove removes the volume that the PV names, from whatever state it is in. Where no PV names one it removes every
-// volume that runs made for the claim. A volume that does not exist counts as removed. Remove returns the volumes that
-// carry the claim's UID and were left alone.
+// Remove removes the volume that the PV names, from whatever state it is in. Where no PV names one
+// it removes every volume that runs made for the claim. A volume that does not exist counts as
+// removed. Remove returns the volumes that carry the claim's UID and were left alone.
 func (k *Keeper) Remove(ctx context.Context, t Target) ([]Left, error) {
 	found, left, err := k.targets(ctx, t)
 	if err == nil {
@@ -49,12 +50,13 @@ func (k *Keeper) Remove(ctx context.Context, t Target) ([]Left, error) {
 	return append(left, late...), err
 }
 
-// latePause is how much later an undo looks a second time: the storage may still be executing a create of a run that was
-// killed, or not list yet what it made.
+// latePause is how much later an undo looks a second time: the storage may still be executing a
+// create of a run that was killed, or not list yet what it made.
 const latePause = 3 * time.Second
 
-// lookAgain removes what has appeared after the first look. It is the last one: the record of the claim is released then.
-// What was seen before is not looked at again: a copy whose original has just been deleted would look like an original.
+// lookAgain removes what has appeared after the first look. It is the last one: the record of the
+// claim is released then. What was seen before is not looked at again: a copy whose original has
+// just been deleted would look like an original.
 func (k *Keeper) lookAgain(ctx context.Context, t Target, seen []Volume) ([]Left, error) {
 	t.seen = seen
 	if err := k.wait(ctx, latePause); err != nil {
@@ -79,7 +81,8 @@ func (k *Keeper) removeAll(ctx context.Context, t Target, found []Volume) error 
 	return errors.Join(errs...)
 }
 
-// accessOf returns how one of the volumes was exported. The recorded export is the recorded volume's.
+// accessOf returns how one of the volumes was exported. The recorded export is the recorded
+// volume's.
 func (t Target) accessOf(v Volume) Access {
 	a := t.Access
 	if t.ID != "" && v.ID != t.ID {
@@ -138,7 +141,8 @@ func (t Target) onlyNoted(found []Volume, left []Left) (noted []Volume, others [
 	return noted, others
 }
 
-// onlyListed leaves every volume but the one that an audit has found. It returns an error if that one is not to be removed.
+// onlyListed leaves every volume but the one that an audit has found. It returns an error if that
+// one is not to be removed.
 func (t Target) onlyListed(found []Volume, left []Left) ([]Volume, []Left, error) {
 	for _, l := range left {
 		if l.ID == t.Only {

@@ -27,7 +27,8 @@ func TestRemoveDeletesOnlyTheVolumeOfThePV(t *testing.T) {
 	wantLeft(t, s, "v1:0 v2:2 v3:1")
 }
 
-// A list may name any volume for a claim. Only one that carries the claim's UID is removed, and no other that does.
+// A list may name any volume for a claim. Only one that carries the claim's UID is removed, and no
+// other that does.
 func TestADeleteOfAnAuditRemovesTheListedVolumeAlone(t *testing.T) {
 	s := newStorage()
 	listed := s.add(volume.Free, s.madeAt(0))
@@ -87,8 +88,8 @@ func TestRemoveRefusesAnotherClaimsVolume(t *testing.T) {
 	wantLeft(t, s, "v1:1")
 }
 
-// A PV can name any volume of the storage, and any claim: also the one for which the config's key adopt names that volume. What it does not name
-// is not looked at by the claim's name either.
+// A PV can name any volume of the storage, and any claim: also the one for which the config's key
+// adopt names that volume. What it does not name is not looked at by the claim's name either.
 func TestNoVolumeIsTouchedThatDoesNotSayWhoseItIs(t *testing.T) {
 	for _, metadata := range []map[string]string{nil, {}, {"name": "pvc-" + uid}, {volume.KeyUID: ""}, {volume.KeyCluster: "ours"}} {
 		s := newStorage()

@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// CheckSource refuses a source that cannot be cloned: one that does not exist, belongs to another claim than it
-// should, is larger, or is of another type.
+// CheckSource refuses a source that cannot be cloned: one that does not exist, belongs to another
+// claim than it should, is larger, or is of another type.
 func (k *Keeper) CheckSource(ctx context.Context, spec Spec) error {
 	if spec.Source.VolumeID == "" {
 		return nil
@@ -42,7 +42,8 @@ func (k *Keeper) source(ctx context.Context, spec Spec) (Volume, Spec, error) {
 	return v, spec, err
 }
 
-// withTypeName returns the spec with its type by name, as the volume v has it: a class may give the type's ID.
+// withTypeName returns the spec with its type by name, as the volume v has it: a class may give the
+// type's ID.
 func (k *Keeper) withTypeName(ctx context.Context, spec Spec, v Volume) (Spec, error) {
 	if spec.Type == "" || spec.Type == v.Type {
 		return spec, nil

@@ -7,7 +7,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-// A source is of the class's type also where the class gives the type's ID; the storage says which type that is.
+// A source is of the class's type also where the class gives the type's ID; the storage says which
+// type that is.
 func TestTypeOfASourceMayBeGivenByItsID(t *testing.T) {
 	for name, tc := range map[string]struct {
 		kind   string

@@ -2,14 +2,15 @@ package volume
 
 import "time"
 
-// KeyUID is the key in a volume's metadata that holds the UID of its claim. By it a run finds what an earlier run
-// made, since names are not unique in a storage.
+// KeyUID is the key in a volume's metadata that holds the UID of its claim. By it a run finds what
+// an earlier run made, since names are not unique in a storage.
 const KeyUID = "flex-provisioner.io/claim-uid"
 
 // KeyCluster is the key of the Kubernetes cluster's name.
 const KeyCluster = "flex-provisioner.io/cluster"
 
-// KeyClusterUID is the key of the UID of the Kubernetes cluster. Volumes without it were made by an older image.
+// KeyClusterUID is the key of the UID of the Kubernetes cluster. Volumes without it were made by an
+// older image.
 const KeyClusterUID = "flex-provisioner.io/cluster-uid"
 
 // Volume is a volume as the storage describes it.
@@ -26,7 +27,8 @@ type Volume struct {
 	Created  time.Time
 	// Users are who uses the volume: "server ID", or "host NAME" where there is no server.
 	Users []string
-	// Exports are the IDs, as in an Access, of the volume's exports that it shows itself. It may have others.
+	// Exports are the IDs, as in an Access, of the volume's exports that it shows itself. It may
+	// have others.
 	Exports []string
 	// Shareable is true if the storage lets many clients write to the volume.
 	Shareable bool
@@ -67,9 +69,11 @@ type Spec struct {
 	Source Source
 	// Adopt is the ID of an existing volume that becomes the claim's.
 	Adopt string
-	// CopyOf is the UID of a claim whose PV stands for another volume than Adopt, although Adopt may carry the UID.
+	// CopyOf is the UID of a claim whose PV stands for another volume than Adopt, although Adopt
+	// may carry the UID.
 	CopyOf string
-	// Asked is when the run began to work for the claim. A volume that it makes carries it. Without it no mark of time is written.
+	// Asked is when the run began to work for the claim. A volume that it makes carries it. Without
+	// it no mark of time is written.
 	Asked time.Time
 	// Access is how the volume is exported, and how the export of a second one is removed.
 	Access Access

@@ -14,7 +14,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/test/bench/process"
 )
 
-// benchOf returns a benchmark with a watcher, in a cluster in which claims are bound as soon as they are made if they are to be.
+// benchOf returns a benchmark with a watcher, in a cluster in which claims are bound as soon as
+// they are made if they are to be.
 func benchOf(t *testing.T, binds bool) *bench {
 	t.Helper()
 	client := fake.NewClientset()

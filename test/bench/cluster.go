@@ -19,14 +19,16 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// Namespaces: of the claims and of everything of the benchmark's, and those of the shipped manifests.
+// Namespaces: of the claims and of everything of the benchmark's, and those of the shipped
+// manifests.
 const (
 	benchNamespace  = "flex-bench"
 	systemNamespace = "flex-system"
 	configNamespace = "flex-provisioner"
 )
 
-// Users of the benchmark, so that the audit log keeps apart what a user, a node, a container and a provisioner ask for.
+// Users of the benchmark, so that the audit log keeps apart what a user, a node, a container and a
+// provisioner ask for.
 const (
 	userNode      = "node"
 	userContainer = "container"
@@ -153,7 +155,8 @@ func (c *cluster) makeNodes(ctx context.Context) error {
 	})
 }
 
-// fakeNode has room for every pod of a burst. Whoever asks it for the log of a pod is refused at once: nothing listens at its address.
+// fakeNode has room for every pod of a burst. Whoever asks it for the log of a pod is refused at
+// once: nothing listens at its address.
 func fakeNode(name string) *corev1.Node {
 	room := corev1.ResourceList{
 		corev1.ResourceCPU: resource.MustParse("1000"), corev1.ResourceMemory: resource.MustParse("1Ti"), corev1.ResourcePods: resource.MustParse("20k"),

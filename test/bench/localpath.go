@@ -10,10 +10,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// helperImage runs the scripts of local-path-provisioner, as root. Only nodes with a kubelet need it.
+// helperImage runs the scripts of local-path-provisioner, as root. Only nodes with a kubelet need
+// it.
 const helperImage = "localhost/bench-helper:v1"
 
-// What local-path-provisioner reads, as its project ships it, but for the directory: that of the lab's nodes is their own.
+// What local-path-provisioner reads, as its project ships it, but for the directory: that of the
+// lab's nodes is their own.
 const (
 	localPathConfig = `{"nodePathMap": [{"node": "DEFAULT_PATH_FOR_NON_LISTED_NODES", "paths": ["/var/lib/flex-volumes/local-path"]}]}`
 	localPathPod    = `apiVersion: v1
@@ -32,8 +34,8 @@ func startLocalPath(ctx context.Context, s settings, c *cluster) (*subject, erro
 	return startLocalPathOn(ctx, s, c, nodeName(0))
 }
 
-// startLocalPathOn starts local-path-provisioner. It needs a node, which a scheduler would have selected for the claim's pod: the claims carry
-// one when they are made.
+// startLocalPathOn starts local-path-provisioner. It needs a node, which a scheduler would have
+// selected for the claim's pod: the claims carry one when they are made.
 func startLocalPathOn(ctx context.Context, s settings, c *cluster, node string) (*subject, error) {
 	one := peer{
 		user: "local-path", provisioner: localPathProvisioner, binding: storagev1.VolumeBindingWaitForFirstConsumer,
@@ -61,7 +63,8 @@ func startLocalPathOn(ctx context.Context, s settings, c *cluster, node string) 
 	return one.subject(c, p), nil
 }
 
-// localPathFiles writes what local-path-provisioner reads, and the ConfigMap of scripts that its pods mount.
+// localPathFiles writes what local-path-provisioner reads, and the ConfigMap of scripts that its
+// pods mount.
 func localPathFiles(ctx context.Context, s settings, c *cluster) (config, pod string, err error) {
 	config, pod = filepath.Join(s.temp, "config.json"), filepath.Join(s.temp, "helperPod.yaml")
 	for file, text := range map[string]string{config: localPathConfig, pod: localPathPod} {

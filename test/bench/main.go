@@ -41,7 +41,8 @@ func run(ctx context.Context, args []string) error {
 	return commands[args[0]](ctx, args[1:])
 }
 
-// printPlan prints the cells, one a line: column, row, number of claims, whether a program of another project is needed, and the file of its result.
+// printPlan prints the cells, one a line: column, row, number of claims, whether a program of
+// another project is needed, and the file of its result.
 func printPlan(_ context.Context, args []string) error {
 	flags := flag.NewFlagSet("plan", flag.ContinueOnError)
 	quick := flags.Bool("quick", false, "the cells of a quick run")
@@ -54,7 +55,8 @@ func printPlan(_ context.Context, args []string) error {
 	return nil
 }
 
-// printFlags prints the flags of kube-controller-manager, and on another line those of kube-scheduler.
+// printFlags prints the flags of kube-controller-manager, and on another line those of
+// kube-scheduler.
 func printFlags(_ context.Context, args []string) error {
 	if len(args) != 1 {
 		return errors.New("flags: a column is wanted")
@@ -69,7 +71,8 @@ func printFlags(_ context.Context, args []string) error {
 type settings struct {
 	cell       plan.Cell
 	kubeconfig string
-	// state is the cluster's directory, which has the process IDs and the audit log. bin has the provisioners.
+	// state is the cluster's directory, which has the process IDs and the audit log. bin has the
+	// provisioners.
 	state, bin string
 	// temp is for what lasts as long as the cell, logs for what the provisioner prints.
 	temp, logs string
@@ -136,7 +139,8 @@ type whole struct {
 	Results report.Results  `json:"results"`
 }
 
-// printReport reads the results of the cells and prints the tables. It writes bench.json and bench.svg beside them.
+// printReport reads the results of the cells and prints the tables. It writes bench.json and
+// bench.svg beside them.
 func printReport(_ context.Context, args []string) error {
 	flags := flag.NewFlagSet("report", flag.ContinueOnError)
 	dir := flags.String("dir", "", "where the results of the cells are")

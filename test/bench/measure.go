@@ -17,7 +17,8 @@ import (
 // creators is how many claims are created or deleted at a time.
 const creators = 32
 
-// refill is how long the limiters of kube-controller-manager take until they allow their whole burst again.
+// refill is how long the limiters of kube-controller-manager take until they allow their whole
+// burst again.
 const refill = 3 * time.Second
 
 // bench measures one cell.
@@ -28,7 +29,8 @@ type bench struct {
 	watcher *watcher
 }
 
-// measure measures a cell in a cluster that has just been started. With an error, it returns what was measured until then.
+// measure measures a cell in a cluster that has just been started. With an error, it returns what
+// was measured until then.
 func measure(ctx context.Context, s settings) (report.Result, error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -84,7 +86,8 @@ func names(prefix string, n int) []string {
 	return out
 }
 
-// warmUp serves one claim, so that the provisioner leads, has filled its caches and knows the class. What it made is deleted again.
+// warmUp serves one claim, so that the provisioner leads, has filled its caches and knows the
+// class. What it made is deleted again.
 func (b *bench) warmUp(ctx context.Context) error {
 	first := []string{"first"}
 	if _, err := b.burst(ctx, b.watcher.provisioned, b.subject.create, first); err != nil {
@@ -99,7 +102,8 @@ func (b *bench) warmUp(ctx context.Context) error {
 	return err
 }
 
-// phase measures a burst of all claims, with what was asked of the API server and used until all was quiet again.
+// phase measures a burst of all claims, with what was asked of the API server and used until all
+// was quiet again.
 func (b *bench) phase(ctx context.Context, name string, watch func(*report.Timeline), do func(context.Context, string) error) (*report.Phase, error) {
 	time.Sleep(refill)
 	before, err := process.Samples(b.state, b.subject.programs)
@@ -175,14 +179,16 @@ func atOnce(claims []string, do func(string) error) error {
 	return <-failed // nil if there is none
 }
 
-// How long hardly anything may be asked for until all is quiet, and when it is measured anyway. The API server asks itself now and then.
+// How long hardly anything may be asked for until all is quiet, and when it is measured anyway. The
+// API server asks itself now and then.
 const (
 	quietFor  = 2 * time.Second
 	quietMost = 90 * time.Second
 	hardlyAny = 5
 )
 
-// quiet waits until no more requests come, and returns those since a time. With the stock limits, events come long after the claims are done.
+// quiet waits until no more requests come, and returns those since a time. With the stock limits,
+// events come long after the claims are done.
 func (b *bench) quiet(ctx context.Context, from time.Time) (audit.Counts, error) {
 	last, end := -hardlyAny, time.Now().Add(quietMost)
 	for {

@@ -59,7 +59,8 @@ func startCSI(ctx context.Context, s settings, c *cluster) (*subject, error) {
 	return one.subject(c, provisioner, driver), nil
 }
 
-// startLibrary starts a provisioner that consists of the sig-storage library and of volumes that are instant.
+// startLibrary starts a provisioner that consists of the sig-storage library and of volumes that
+// are instant.
 func startLibrary(ctx context.Context, s settings, c *cluster) (*subject, error) {
 	one := peer{user: "library", provisioner: libraryProvisioner, binding: storagev1.VolumeBindingImmediate}
 	kubeconfig, err := one.prepare(ctx, c)

@@ -109,7 +109,8 @@ func (p *player) playPod(ctx context.Context, key string) error {
 	return nil
 }
 
-// finish writes what the container would write, and reports that it has ended. The cache may show an older state of the pod for a moment.
+// finish writes what the container would write, and reports that it has ended. The cache may show
+// an older state of the pod for a moment.
 func (p *player) finish(ctx context.Context, pod *corev1.Pod) error {
 	if p.isFinished(pod.UID) {
 		return nil

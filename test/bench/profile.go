@@ -9,7 +9,8 @@ import (
 // profiled is how many seconds of a phase are profiled, from its beginning.
 const profiled = "10"
 
-// startProfile profiles the API server, if it is asked to. What it returns yields nil or an error when the profile is written.
+// startProfile profiles the API server, if it is asked to. What it returns yields nil or an error
+// when the profile is written.
 func (b *bench) startProfile(ctx context.Context, phase string) <-chan error {
 	written := make(chan error, 1)
 	if !b.profile {

@@ -13,7 +13,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/test/bench/process"
 )
 
-// Annotations of claims that Kubernetes writes. The benchmark writes the node itself on the claims of a provisioner that needs one.
+// Annotations of claims that Kubernetes writes. The benchmark writes the node itself on the claims
+// of a provisioner that needs one.
 const (
 	annProvisioner  = "volume.kubernetes.io/storage-provisioner"
 	annSelectedNode = "volume.kubernetes.io/selected-node"

@@ -41,7 +41,8 @@ func pvOf(claim *corev1.PersistentVolumeClaim, provisioner string) *corev1.Persi
 	return pv
 }
 
-// startFloor makes a PV right after each claim. The claims have no class, so that nothing is provisioned for them.
+// startFloor makes a PV right after each claim. The claims have no class, so that nothing is
+// provisioned for them.
 func startFloor(ctx context.Context, _ settings, c *cluster) (*subject, error) {
 	client, err := c.as(ctx, "floor")
 	if err != nil {
@@ -74,7 +75,8 @@ func bareJob(name string) *batchv1.Job {
 	}
 }
 
-// ceiling makes the PV of a claim as soon as the claim carries the PV controller's annotation, with one request.
+// ceiling makes the PV of a claim as soon as the claim carries the PV controller's annotation, with
+// one request.
 type ceiling struct {
 	client kubernetes.Interface
 	work   chan *corev1.PersistentVolumeClaim

@@ -19,8 +19,9 @@ import (
 // untilReported is how soon a claim must say why its Job does not start.
 const untilReported = 30 * time.Second
 
-// A Job whose pod is refused says so by FailedCreate, and the claim repeats it within 30 s: first a quota,
-// then, when that is lifted, the next cause. The Job goes with the claim, and nothing is undone.
+// A Job whose pod is refused says so by FailedCreate, and the claim repeats it within 30 s: first a
+// quota, then, when that is lifted, the next cause. The Job goes with the claim, and nothing is
+// undone.
 func TestClaimSaysThatItsPodIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "refused")
@@ -49,8 +50,9 @@ func TestClaimSaysThatItsPodIsRefused(t *testing.T) {
 	w.vanished(claim)
 }
 
-// What the dispatcher's --allow lets pass, the namespace's Pod Security may still refuse. When the config is corrected
-// the claim is bound. An undo under the old config, whose pod would be refused as well, is not needed.
+// What the dispatcher's --allow lets pass, the namespace's Pod Security may still refuse. When the
+// config is corrected the claim is bound. An undo under the old config, whose pod would be refused
+// as well, is not needed.
 func TestClaimSaysThatPodSecurityRefusesItsPod(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "security")
@@ -73,7 +75,8 @@ func TestClaimSaysThatPodSecurityRefusesItsPod(t *testing.T) {
 	w.bound(claim)
 }
 
-// A ServiceAccount that does not exist, or lacks the label, is named; once it is there the claim is served.
+// A ServiceAccount that does not exist, or lacks the label, is named; once it is there the claim is
+// served.
 func TestClaimSaysThatItsServiceAccountIsMissing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "missing")

@@ -19,8 +19,9 @@ import (
 // untilEnforced is how soon the API server acts on policies that were bound or taken away.
 const untilEnforced = time.Minute
 
-// A policy that refuses what would fail anyway guards nothing. So every attack is tried without the policies, too, and passes there, unless
-// a part of Kubernetes that the table names refuses it. No other test runs: the policies are those of all.
+// A policy that refuses what would fail anyway guards nothing. So every attack is tried without the
+// policies, too, and passes there, unless a part of Kubernetes that the table names refuses it. No
+// other test runs: the policies are those of all.
 func TestAttacksSucceedWithoutThePolicies(t *testing.T) {
 	w := newWorld(t, "bare")
 	dry := slices.Concat(nodePodAttacks(), gateAttacks(), w.pvAttacks(), w.markAttacks())
@@ -36,7 +37,8 @@ func TestAttacksSucceedWithoutThePolicies(t *testing.T) {
 	}
 }
 
-// passWithoutPolicies tries every field of an object again: what our policies refused is written now, and what Kubernetes itself refused is not.
+// passWithoutPolicies tries every field of an object again: what our policies refused is written
+// now, and what Kubernetes itself refused is not.
 func (w *world) passWithoutPolicies(x target, guarded map[string]verdict) {
 	w.t.Helper()
 	for path, now := range w.verdicts(x) {
@@ -50,8 +52,9 @@ func (w *world) passWithoutPolicies(x target, guarded map[string]verdict) {
 	}
 }
 
-// withoutPolicies takes the bindings of our policies away until the test's end. A test that is killed leaves that to scripts/deploy.sh, which
-// applies them. The probes are attacks that change nothing.
+// withoutPolicies takes the bindings of our policies away until the test's end. A test that is
+// killed leaves that to scripts/deploy.sh, which applies them. The probes are attacks that change
+// nothing.
 func (w *world) withoutPolicies(probes []attack) {
 	w.t.Helper()
 	bindings := kube.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings()
@@ -92,7 +95,8 @@ func (w *world) putBack(bindings []admissionregistrationv1.ValidatingAdmissionPo
 	w.eventually(untilEnforced, "the policies to be enforced again", w.answered(probes, true))
 }
 
-// answered reports an error unless every attack is answered as it must be, with the policies or without them.
+// answered reports an error unless every attack is answered as it must be, with the policies or
+// without them.
 func (w *world) answered(attacks []attack, policies bool) func(context.Context) error {
 	return func(ctx context.Context) error {
 		for _, a := range attacks {

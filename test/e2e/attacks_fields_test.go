@@ -36,7 +36,8 @@ func (v verdict) String() string {
 	return [...]string{"changes nothing", "refused by Kubernetes", "refused by our policy", "passes"}[v]
 }
 
-// field is one field of an object, as a path of JSON names, with "[]" for each element of a list, and the values that it is tried with.
+// field is one field of an object, as a path of JSON names, with "[]" for each element of a list,
+// and the values that it is tried with.
 type field struct {
 	path   []string
 	values []any
@@ -84,7 +85,8 @@ var valuesOfType = map[reflect.Type][]any{
 	}}}},
 }
 
-// fieldsOf returns every field of a type, as deep as it goes: so a new one of a newer Kubernetes is among them.
+// fieldsOf returns every field of a type, as deep as it goes: so a new one of a newer Kubernetes is
+// among them.
 func fieldsOf(t reflect.Type, path ...string) []field {
 	path = slices.Clone(path)
 	values, known := valuesOfType[t]
@@ -130,7 +132,8 @@ type target struct {
 	patch func(ctx context.Context, change string) (metav1.Object, error)
 }
 
-// patchable makes a PV and a claim that are bound to each other, with something in every part, and returns the ways to them.
+// patchable makes a PV and a claim that are bound to each other, with something in every part, and
+// returns the ways to them.
 func (w *world) patchable() []target {
 	w.t.Helper()
 	class := w.ns + "-grows"
@@ -202,8 +205,9 @@ func (w *world) verdicts(x target) map[string]verdict {
 	return out
 }
 
-// Of all fields of a PV and of a claim that a PATCH reaches, the dispatcher's token writes those that the dispatcher needs. Annotations, finalizers and
-// conditions, of which it may write some, are in the tables of sequences.
+// Of all fields of a PV and of a claim that a PATCH reaches, the dispatcher's token writes those
+// that the dispatcher needs. Annotations, finalizers and conditions, of which it may write some,
+// are in the tables of sequences.
 func TestDispatchersTokenWritesOnlyTheListedFields(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "fields")

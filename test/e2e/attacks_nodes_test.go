@@ -38,8 +38,8 @@ func patchNode(node, change string) func(context.Context, kubernetes.Interface) 
 	}
 }
 
-// Root of a node draws no runs of the shipped configs there, and so not the storage's login. A label of another domain, as the shipped configs once
-// named, would do it.
+// Root of a node draws no runs of the shipped configs there, and so not the storage's login. A
+// label of another domain, as the shipped configs once named, would do it.
 func TestAKubeletDoesNotJoinTheNodesOfTheStorage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "join")
@@ -64,7 +64,8 @@ func (w *world) unusedToken(ctx context.Context, client kubernetes.Interface) er
 	return err
 }
 
-// Root of a node may write the annotations of its pods. A pod that says that it serves another claim does not hold that claim's run up.
+// Root of a node may write the annotations of its pods. A pod that says that it serves another
+// claim does not hold that claim's run up.
 func TestAPodOfANodeHoldsUpNoOtherClaimByWhatItsKubeletWrites(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "rooted")

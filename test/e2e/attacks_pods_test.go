@@ -32,7 +32,8 @@ func provisioningPod(change ...func(*corev1.PodTemplateSpec)) corev1.PodTemplate
 	return template
 }
 
-// harden gives a pod what Pod Security "restricted" and the policy of flex-provisioner-node ask for.
+// harden gives a pod what Pod Security "restricted" and the policy of flex-provisioner-node ask
+// for.
 func harden(spec *corev1.PodSpec) {
 	if spec.SecurityContext == nil {
 		spec.SecurityContext = &corev1.PodSecurityContext{RunAsNonRoot: new(true)}
@@ -71,15 +72,16 @@ func createJobIn(namespace string, change ...func(*corev1.PodTemplateSpec)) func
 	}
 }
 
-// Whoever creates a Job or a pod in the namespace that may mount a node's directories, with a stolen token of the dispatcher too,
-// gets no more of the node than the configs that are shipped.
+// Whoever creates a Job or a pod in the namespace that may mount a node's directories, with a
+// stolen token of the dispatcher too, gets no more of the node than the configs that are shipped.
 func TestPodOfANodesDirectoriesGetsNoMoreOfItsNode(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "escape")
 	w.run(nodePodAttacks(), true)
 }
 
-// nodePodAttacks returns the attacks by Jobs and pods on the nodes. They change nothing: every policy judges a dry run as well.
+// nodePodAttacks returns the attacks by Jobs and pods on the nodes. They change nothing: every
+// policy judges a dry run as well.
 func nodePodAttacks() []attack {
 	privileged := func(p *corev1.PodTemplateSpec) {
 		p.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{Privileged: new(true)}
@@ -125,7 +127,8 @@ func nodePodAttacks() []attack {
 	}
 }
 
-// A provisioning pod that was created without its gate, as where a webhook strips it, would run unconfirmed. It is refused.
+// A provisioning pod that was created without its gate, as where a webhook strips it, would run
+// unconfirmed. It is refused.
 func TestProvisioningPodWithoutItsGateIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "ungated")

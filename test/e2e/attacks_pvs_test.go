@@ -52,7 +52,8 @@ func aDirectory(path string, kind corev1.HostPathType) corev1.PersistentVolumeSo
 	return corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: path, Type: &kind}}
 }
 
-// aDisk is a disk that a kubelet mounts with a file system, aDiskNamed one that it finds by its identifier.
+// aDisk is a disk that a kubelet mounts with a file system, aDiskNamed one that it finds by its
+// identifier.
 func aDisk(fsType string) corev1.PersistentVolumeSource {
 	return corev1.PersistentVolumeSource{ISCSI: &corev1.ISCSIPersistentVolumeSource{TargetPortal: "192.0.2.10:3260", IQN: "iqn.2010-10.org.openstack:a", FSType: fsType}}
 }
@@ -61,7 +62,8 @@ func aDiskNamed(wwid string) corev1.PersistentVolumeSource {
 	return corev1.PersistentVolumeSource{FC: &corev1.FCVolumeSource{WWIDs: []string{wwid}}}
 }
 
-// aTarget is a disk of iSCSI with an interface, portsOf one of Fibre Channel by the names of its ports.
+// aTarget is a disk of iSCSI with an interface, portsOf one of Fibre Channel by the names of its
+// ports.
 func aTarget(iface string) corev1.PersistentVolumeSource {
 	return corev1.PersistentVolumeSource{ISCSI: &corev1.ISCSIPersistentVolumeSource{TargetPortal: "192.0.2.10:3260", IQN: "iqn.2010-10.org.openstack:a", ISCSIInterface: iface}}
 }
@@ -93,15 +95,17 @@ func createPV(pv *corev1.PersistentVolume) func(context.Context, kubernetes.Inte
 	}
 }
 
-// A stolen token of a provisioner, or of the dispatcher, creates no PV on a directory of a node but that of the volume, and none that another
-// driver, Kubernetes or the dispatcher takes for something else later. What both need passes.
+// A stolen token of a provisioner, or of the dispatcher, creates no PV on a directory of a node but
+// that of the volume, and none that another driver, Kubernetes or the dispatcher takes for
+// something else later. What both need passes.
 func TestTokensWriteNoPVOfAnotherPathOrClaim(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "steal-pvs")
 	w.run(w.pvAttacks(), true)
 }
 
-// pvAttacks returns the attacks by new PVs. They change nothing: every policy judges a dry run as well.
+// pvAttacks returns the attacks by new PVs. They change nothing: every policy judges a dry run as
+// well.
 func (w *world) pvAttacks() []attack {
 	const name, own, path = "pvc-" + attackUID, volumesFolder + "/pvc-" + attackUID, "must be " + volumesFolder + "/pvc-UID"
 	const batchOwn, filesystem = "may write only the PersistentVolume of its own claim", "must be ext3, ext4, xfs or btrfs"
@@ -154,14 +158,16 @@ func (w *world) pvAttacks() []attack {
 	}
 }
 
-// A stolen token of a provisioner, or of the dispatcher, marks no PV as something that another driver, Kubernetes or the dispatcher acts upon later.
+// A stolen token of a provisioner, or of the dispatcher, marks no PV as something that another
+// driver, Kubernetes or the dispatcher acts upon later.
 func TestTokensMarkNoPVForOthers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "mark-pvs")
 	w.run(w.markAttacks(), true)
 }
 
-// markAttacks returns the attacks by what stands on a new PV. They change nothing, as those of pvAttacks.
+// markAttacks returns the attacks by what stands on a new PV. They change nothing, as those of
+// pvAttacks.
 func (w *world) markAttacks() []attack {
 	const revision, by, migrated = "flex-provisioner.io/config-revision", "pv.kubernetes.io/provisioned-by", "pv.kubernetes.io/migrated-to"
 	pv := func(change ...func(*corev1.PersistentVolume)) func(context.Context, kubernetes.Interface) error {
@@ -190,8 +196,8 @@ func (w *world) markAttacks() []attack {
 	}
 }
 
-// No policy knows which namespace and name the claim with a UID has. A PV that names another claim, with the UID of its own,
-// is bound to neither: Kubernetes compares UIDs.
+// No policy knows which namespace and name the claim with a UID has. A PV that names another claim,
+// with the UID of its own, is bound to neither: Kubernetes compares UIDs.
 func TestPVThatNamesAnotherClaimBindsNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "misdirect")

@@ -17,7 +17,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// untilCollected is how soon the garbage collector acts on an owner that does not exist, which it asks the API server for.
+// untilCollected is how soon the garbage collector acts on an owner that does not exist, which it
+// asks the API server for.
 const untilCollected = time.Minute
 
 // annStorageProvisioner is how the PV controller says whose a claim is.
@@ -26,8 +27,8 @@ const annStorageProvisioner = "volume.kubernetes.io/storage-provisioner"
 // try is one request of an attack.
 type try = func(context.Context, kubernetes.Interface) error
 
-// sequence sends requests that are stored, one after the other, as an attacker does who goes on after a refusal. It reports an error, with every
-// refusal in it, unless the aim is reached.
+// sequence sends requests that are stored, one after the other, as an attacker does who goes on
+// after a refusal. It reports an error, with every refusal in it, unless the aim is reached.
 func sequence(aim func(context.Context) error, requests ...try) try {
 	return func(ctx context.Context, client kubernetes.Interface) error {
 		var refused []error
@@ -94,7 +95,8 @@ func stays(err error, what string) error {
 	}
 }
 
-// madePV makes a PV as an administrator, and deletes it at the end whatever finalizers it has by then.
+// madePV makes a PV as an administrator, and deletes it at the end whatever finalizers it has by
+// then.
 func (w *world) madePV(pv *corev1.PersistentVolume) *corev1.PersistentVolume {
 	w.t.Helper()
 	made, err := kube.CoreV1().PersistentVolumes().Create(w.ctx(), pv, metav1.CreateOptions{})
@@ -106,7 +108,8 @@ func (w *world) madePV(pv *corev1.PersistentVolume) *corev1.PersistentVolume {
 	return made
 }
 
-// foreignPV makes a PV of an administrator, of any name, or of another driver, which names it after its claim as well.
+// foreignPV makes a PV of an administrator, of any name, or of another driver, which names it after
+// its claim as well.
 func (w *world) foreignPV(name string) string {
 	w.t.Helper()
 	pv := attackPV(name, "", w.ns+"-foreign", anExport())
@@ -114,7 +117,8 @@ func (w *world) foreignPV(name string) string {
 	return w.madePV(pv).Name
 }
 
-// ownPV makes a PV of ours and its claim, and waits until they are bound. It is of no dispatcher that runs.
+// ownPV makes a PV of ours and its claim, and waits until they are bound. It is of no dispatcher
+// that runs.
 func (w *world) ownPV(class, name string, policy corev1.PersistentVolumeReclaimPolicy) (*corev1.PersistentVolume, *corev1.PersistentVolumeClaim) {
 	w.t.Helper()
 	claim := w.claim(class, name)
@@ -135,15 +139,17 @@ func (w *world) ownPV(class, name string, policy corev1.PersistentVolumeReclaimP
 	return pv, claim
 }
 
-// A stolen token of the dispatcher neither deletes nor changes what is not of this project, nor what is in use, whatever it writes first, and
-// lets no other client delete it. What the dispatcher needs passes.
+// A stolen token of the dispatcher neither deletes nor changes what is not of this project, nor
+// what is in use, whatever it writes first, and lets no other client delete it. What the dispatcher
+// needs passes.
 func TestDispatchersTokenReachesNoOthersPVsAndClaims(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "sequences")
 	w.run(w.sequenceAttacks(), true)
 }
 
-// sequenceAttacks makes the victims, each for one attack, and returns the attacks. Their requests are stored.
+// sequenceAttacks makes the victims, each for one attack, and returns the attacks. Their requests
+// are stored.
 func (w *world) sequenceAttacks() []attack {
 	w.t.Helper()
 	w.class(w.ns, w.oursAlone)

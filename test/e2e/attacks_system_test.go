@@ -28,8 +28,9 @@ func takeLease(ctx context.Context, client kubernetes.Interface) error {
 	return err
 }
 
-// Whoever is in the namespace of configs gets neither the dispatcher's ServiceAccount nor a token of it: not by a pod, a Job or a Secret
-// there, and not by any request to the dispatcher's own namespace. The dispatcher's token makes no other one there.
+// Whoever is in the namespace of configs gets neither the dispatcher's ServiceAccount nor a token
+// of it: not by a pod, a Job or a Secret there, and not by any request to the dispatcher's own
+// namespace. The dispatcher's token makes no other one there.
 func TestNothingInAConfigNamespaceBecomesTheDispatcher(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "impostor")
@@ -39,7 +40,8 @@ func TestNothingInAConfigNamespaceBecomesTheDispatcher(t *testing.T) {
 	w.noJobAsTheDispatcher()
 }
 
-// systemAttacks returns the attempts to become the dispatcher. Kubernetes itself refuses them: no policy is needed.
+// systemAttacks returns the attempts to become the dispatcher. Kubernetes itself refuses them: no
+// policy is needed.
 func (w *world) systemAttacks() []attack {
 	const token, foreign = corev1.SecretTypeServiceAccountToken, "cannot create resource"
 	asDispatcher := func(p *corev1.PodTemplateSpec) { p.Spec.ServiceAccountName = dispatcher }
@@ -56,8 +58,8 @@ func (w *world) systemAttacks() []attack {
 	}
 }
 
-// noTokenOfTheDispatcher makes a Secret for its token in the namespace of configs, as an administrator, whom no policy refuses. It is deleted,
-// since no such ServiceAccount is there.
+// noTokenOfTheDispatcher makes a Secret for its token in the namespace of configs, as an
+// administrator, whom no policy refuses. It is deleted, since no such ServiceAccount is there.
 func (w *world) noTokenOfTheDispatcher() {
 	w.t.Helper()
 	create := w.createSecret(w.ns, corev1.SecretTypeServiceAccountToken, asksForToken(dispatcher))
@@ -74,7 +76,8 @@ func (w *world) noTokenOfTheDispatcher() {
 	})
 }
 
-// noJobAsTheDispatcher lets a config name the dispatcher's ServiceAccount, as whoever edits ConfigMaps can.
+// noJobAsTheDispatcher lets a config name the dispatcher's ServiceAccount, as whoever edits
+// ConfigMaps can.
 func (w *world) noJobAsTheDispatcher() {
 	w.t.Helper()
 	class, _ := w.service(scripted(deletes+offer, map[string]string{"service-account-name": dispatcher}))

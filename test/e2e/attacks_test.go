@@ -32,8 +32,8 @@ type attack struct {
 	without answer // where the admission policies are taken away
 }
 
-// answer is what becomes of an attack: the zero value passes, any other is refused in these words. by is what refuses it without our
-// policies.
+// answer is what becomes of an attack: the zero value passes, any other is refused in these words.
+// by is what refuses it without our policies.
 type answer struct{ by, words string }
 
 var (
@@ -74,7 +74,8 @@ func (a attack) expected(policies bool) answer {
 	}
 }
 
-// account is a ServiceAccount as the API server knows it by a token; with the name of a pod, by one that is bound to the pod.
+// account is a ServiceAccount as the API server knows it by a token; with the name of a pod, by one
+// that is bound to the pod.
 func account(namespace, name, pod string) rest.ImpersonationConfig {
 	as := rest.ImpersonationConfig{
 		UserName: "system:serviceaccount:" + namespace + ":" + name,
@@ -160,7 +161,8 @@ func deleteSecret(name string) func(context.Context, kubernetes.Interface) error
 	}
 }
 
-// readByDelete reads a Secret with the right to delete it: a dry run of a delete in the foreground answers with the object.
+// readByDelete reads a Secret with the right to delete it: a dry run of a delete in the foreground
+// answers with the object.
 func readByDelete(ctx context.Context, client kubernetes.Interface, name string) (*corev1.Secret, error) {
 	secret := &corev1.Secret{}
 	options := &metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}, PropagationPolicy: new(metav1.DeletePropagationForeground)}
@@ -185,7 +187,8 @@ func getSecret(name string) func(context.Context, kubernetes.Interface) error {
 	}
 }
 
-// stealToken makes a Secret that kube-controller-manager fills with a token of a ServiceAccount of the namespace, without an end, and reads it.
+// stealToken makes a Secret that kube-controller-manager fills with a token of a ServiceAccount of
+// the namespace, without an end, and reads it.
 func (w *world) stealToken(name, account string) func(context.Context, kubernetes.Interface) error {
 	create := w.createSecret(name, corev1.SecretTypeServiceAccountToken, asksForToken(account))
 	return func(ctx context.Context, client kubernetes.Interface) error {
@@ -224,15 +227,16 @@ func asksForToken(account string) func(*corev1.Secret) {
 	}
 }
 
-// A stolen token of a provisioner reads no Secret by deleting it, gets no token of another ServiceAccount, and deletes no
-// Secret of another claim. What its image needs passes.
+// A stolen token of a provisioner reads no Secret by deleting it, gets no token of another
+// ServiceAccount, and deletes no Secret of another claim. What its image needs passes.
 func TestProvisionersTokenReachesOnlySecretsOfItsClaim(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "steal-secrets")
 	w.run(w.secretAttacks(), true)
 }
 
-// secretAttacks makes a login to a storage and the Secret of another claim, and returns the attacks on them. The first changes nothing.
+// secretAttacks makes a login to a storage and the Secret of another claim, and returns the attacks
+// on them. The first changes nothing.
 func (w *world) secretAttacks() []attack {
 	w.t.Helper()
 	w.removeSecrets()

@@ -20,8 +20,8 @@ import (
 )
 
 // The pauses and the number of attempts come from the Jobs: what the claim's user writes over the
-// annotations neither shortens nor stops them. After max-attempts the claim is Stalled, and an edit of the
-// config starts a new attempt at once.
+// annotations neither shortens nor stops them. After max-attempts the claim is Stalled, and an edit
+// of the config starts a new attempt at once.
 func TestAttemptsAreCountedFromJobs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "attempts")

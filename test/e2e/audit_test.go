@@ -57,7 +57,8 @@ type requestKind struct {
 	code                 int
 }
 
-// countRequests counts a user's requests that the API server received from one time on and before another.
+// countRequests counts a user's requests that the API server received from one time on and before
+// another.
 func countRequests(user string, from, to time.Time) (map[requestKind]int, error) {
 	requests, err := requestsOf(user, from, to)
 	count := map[requestKind]int{}
@@ -67,13 +68,15 @@ func countRequests(user string, from, to time.Time) (map[requestKind]int, error)
 	return count, err
 }
 
-// requestsOf returns a user's requests, those of all files of the log that were written since the first time.
+// requestsOf returns a user's requests, those of all files of the log that were written since the
+// first time.
 func requestsOf(user string, from, to time.Time) ([]audited, error) {
 	all, err := auditedWith(fmt.Sprintf(`"username":%q`, user), from, to)
 	return slices.DeleteFunc(all, func(r audited) bool { return r.User.Name != user }), err
 }
 
-// auditedWith returns the requests whose line in the log contains a text. The log is read again if it was rotated meanwhile.
+// auditedWith returns the requests whose line in the log contains a text. The log is read again if
+// it was rotated meanwhile.
 func auditedWith(text string, from, to time.Time) ([]audited, error) {
 	for {
 		files, err := auditLogs(from)
@@ -107,7 +110,8 @@ func auditLogs(from time.Time) ([]string, error) {
 	}), err
 }
 
-// readAudit yields the requests of one file whose line contains a text. Its last line may be half written.
+// readAudit yields the requests of one file whose line contains a text. Its last line may be half
+// written.
 func readAudit(file string, text []byte, yield func(audited)) error {
 	log, err := os.Open(file)
 	if err != nil {
@@ -132,7 +136,8 @@ func readAudit(file string, text []byte, yield func(audited)) error {
 	}
 }
 
-// requests reports an error unless the audit log has exactly so many requests of a user since a time.
+// requests reports an error unless the audit log has exactly so many requests of a user since a
+// time.
 func (w *world) requests(user string, from time.Time, want int) func(context.Context) error {
 	return func(context.Context) error {
 		found, err := requestsOf(user, from, time.Now())
@@ -148,7 +153,8 @@ func serviceAccount(namespace, name string) string {
 	return "system:serviceaccount:" + namespace + ":" + name
 }
 
-// What is counted below is found in the audit log: each request of a user once, with its answer, and none from before.
+// What is counted below is found in the audit log: each request of a user once, with its answer,
+// and none from before.
 func TestAuditLogHasEachRequestOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "audit")

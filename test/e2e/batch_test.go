@@ -15,8 +15,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Many claims at once of a class that runs one Job at a time: those that wait share the next Job. A claim that
-// cannot be provisioned is the only one with a failure event, and all others are bound and deleted.
+// Many claims at once of a class that runs one Job at a time: those that wait share the next Job. A
+// claim that cannot be provisioned is the only one with a failure event, and all others are bound
+// and deleted.
 func TestManyClaimsShareFewJobs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "batch")
@@ -125,8 +126,8 @@ func sizes(jobs []batchv1.Job) []int {
 	return out
 }
 
-// The pod of a batch creates the PVs of its class, and no others, and changes none; without the permission
-// it creates only its own claim's.
+// The pod of a batch creates the PVs of its class, and no others, and changes none; without the
+// permission it creates only its own claim's.
 func TestBatchWritesNoPVOfAnotherClass(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "batch-pv")

@@ -20,7 +20,8 @@ func aliases() string {
 	return "metadata:\n  annotations:\n    a: &a " + strings.Repeat("x", 20_000) + "\nspec:\n  containers:\n  - name: x\n    args: [" + strings.Repeat("*a,", 5_000) + "]\n"
 }
 
-// What a ConfigMap costs the dispatcher must not end it: it serves the classes of all others, and each next leader would read the same ConfigMap.
+// What a ConfigMap costs the dispatcher must not end it: it serves the classes of all others, and
+// each next leader would read the same ConfigMap.
 func TestAConfigMapDoesNotEndTheDispatcher(t *testing.T) {
 	before, err := dispatchersNow(t.Context())
 	if err != nil {
@@ -63,7 +64,8 @@ func dispatchersNow(ctx context.Context) (string, error) {
 	return strings.Join(out, ", "), err
 }
 
-// A storage, or whoever answers in its place, chooses neither where the login goes nor how much memory of a node a run takes.
+// A storage, or whoever answers in its place, chooses neither where the login goes nor how much
+// memory of a node a run takes.
 func TestAnswersOfAHostileStorageAreBounded(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

@@ -13,8 +13,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A claim of the class cinder-iscsi becomes one volume that only its password opens, by a Job on the node
-// that the config selects; when it goes, so does everything. No other test runs meanwhile, whose claim could share the Job.
+// A claim of the class cinder-iscsi becomes one volume that only its password opens, by a Job on
+// the node that the config selects; when it goes, so does everything. No other test runs meanwhile,
+// whose claim could share the Job.
 func TestCinderClaimIsBoundToOneVolumeAndLeavesNothing(t *testing.T) {
 	w := newWorld(t, "cinder")
 	claim := w.claim(cinderClass, "data")

@@ -16,7 +16,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// cinderAccount is the storage administrator: where Cinder is, with keystone and a project in it, and a token.
+// cinderAccount is the storage administrator: where Cinder is, with keystone and a project in it,
+// and a token.
 type cinderAccount struct{ url, token string }
 
 // administrator asks the lab once: its token outlives the tests.
@@ -126,8 +127,8 @@ func (w *world) targets() string {
 	return string(out)
 }
 
-// checkStorage logs in by an initiator in user space, writes a pattern, reads it back through every portal of the
-// PV, and is refused with a wrong password by each. It returns the script's words.
+// checkStorage logs in by an initiator in user space, writes a pattern, reads it back through every
+// portal of the PV, and is refused with a wrong password by each. It returns the script's words.
 func (w *world) checkStorage(source *corev1.ISCSIPersistentVolumeSource, user, password string) string {
 	w.t.Helper()
 	portals := append([]string{source.TargetPortal}, source.Portals...)

@@ -13,8 +13,8 @@ import (
 // Whom images learn as the creator of tom's claims.
 const knownUser, knownGroups = "tom", "system:authenticated"
 
-// The creator of a claim is stamped over what the user wrote there, cannot be changed afterwards, and reaches
-// the image of a dispatcher that runs with --trust-username.
+// The creator of a claim is stamped over what the user wrote there, cannot be changed afterwards,
+// and reaches the image of a dispatcher that runs with --trust-username.
 func TestClaimCreatorIsStampedAndGuarded(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "asked")

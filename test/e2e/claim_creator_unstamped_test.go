@@ -14,8 +14,8 @@ import (
 // Whom images learn as the creator of tom's claims: this Kubernetes has no policy that stamps them.
 const knownUser, knownGroups = "", ""
 
-// Where claims are not stamped, one that names another creator is refused. One may name its own, which no later change alters, and the
-// image learns no name.
+// Where claims are not stamped, one that names another creator is refused. One may name its own,
+// which no later change alters, and the image learns no name.
 func TestForgedClaimCreatorIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "forged")

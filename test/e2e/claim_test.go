@@ -17,7 +17,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// Namespaces of the shipped manifests: that of configs, and that of the dispatchers, their lease and their ServiceAccount.
+// Namespaces of the shipped manifests: that of configs, and that of the dispatchers, their lease
+// and their ServiceAccount.
 const (
 	ownNamespace    = "flex-provisioner"
 	systemNamespace = "flex-system"

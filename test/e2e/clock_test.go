@@ -21,9 +21,10 @@ import (
 	"time"
 )
 
-// The nodes of the lab share the kernel's clock. But a program asks for the time by code that the kernel shows it, the vDSO, which can be
-// changed in one process alone: from then on its clock is off, until the code is as it was. The monotonic clock stays right, as where an
-// administrator sets the clock of a machine.
+// The nodes of the lab share the kernel's clock. But a program asks for the time by code that the
+// kernel shows it, the vDSO, which can be changed in one process alone: from then on its clock is
+// off, until the code is as it was. The monotonic clock stays right, as where an administrator sets
+// the clock of a machine.
 
 // vdsoCode is where the functions are, which is the same in every process's vDSO.
 type vdsoCode struct {
@@ -63,7 +64,8 @@ var clockCode = sync.OnceValues(func() (vdsoCode, error) {
 	return vdsoCode{entry: int64(entry.Value), original: image[entry.Value : entry.Value+jumpSize], room: int64(room.Value)}, nil
 })
 
-// offBy returns code that answers as clock_gettime does, but with the wall clock off by so many seconds.
+// offBy returns code that answers as clock_gettime does, but with the wall clock off by so many
+// seconds.
 func offBy(seconds int32) []byte {
 	code := []byte{
 		0xb8, 0xe4, 0, 0, 0, // mov eax, 228 (clock_gettime)
@@ -83,7 +85,8 @@ func offBy(seconds int32) []byte {
 // jumpSize is the size of a jump.
 const jumpSize = 5
 
-// jump is what clock_gettime begins with in a program whose clock is off. Whoever is in the middle of it goes on in the old code.
+// jump is what clock_gettime begins with in a program whose clock is off. Whoever is in the middle
+// of it goes on in the old code.
 func (c vdsoCode) jump() []byte {
 	return binary.LittleEndian.AppendUint32([]byte{0xe9}, uint32(int32(c.room-c.entry-jumpSize)))
 }
@@ -113,7 +116,8 @@ func memory(pid, flag int, use func(*os.File) error) error {
 	return use(m)
 }
 
-// setOff sets the clock of a process off, of which no thread may be at the first instructions of clock_gettime.
+// setOff sets the clock of a process off, of which no thread may be at the first instructions of
+// clock_gettime.
 func (c vdsoCode) setOff(pid int, by time.Duration) error {
 	begin, _, err := vdsoOf(pid)
 	if err != nil {
@@ -153,7 +157,8 @@ func (c vdsoCode) change(pid int, do func() error) error {
 	return fmt.Errorf("the process %d is always at its clock", pid)
 }
 
-// whileStopped does something while a process is stopped, if none of its threads is between two addresses then, and reports whether it is so.
+// whileStopped does something while a process is stopped, if none of its threads is between two
+// addresses then, and reports whether it is so.
 func whileStopped(pid int, from, to int64, do func() error) (outside bool, err error) {
 	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 		return false, err
@@ -170,7 +175,8 @@ func whileStopped(pid int, from, to int64, do func() error) (outside bool, err e
 	return outside, errors.Join(err, syscall.Kill(pid, syscall.SIGCONT))
 }
 
-// isOutside reports whether all threads of a process are stopped, none of them between two addresses.
+// isOutside reports whether all threads of a process are stopped, none of them between two
+// addresses.
 func isOutside(pid int, from, to int64) (bool, error) {
 	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/syscall", pid))
 	for _, thread := range threads {
@@ -193,7 +199,8 @@ func isOutside(pid int, from, to int64) (bool, error) {
 // clockedPrograms are those of a node that ask for the time.
 var clockedPrograms = []string{"hyperkube", "containerd", "containerd-shim-runc-v2", "flex-dispatcher", "cinder-provisioner"}
 
-// clock is that of a node, which is off: of its kubelet, its containerd, its dispatchers and its provisioners.
+// clock is that of a node, which is off: of its kubelet, its containerd, its dispatchers and its
+// provisioners.
 type clock struct {
 	code vdsoCode
 	by   time.Duration
@@ -204,7 +211,8 @@ type clock struct {
 	done chan error
 }
 
-// setClockOff sets the clock of a node's programs off, also of those that start later, until it is set right.
+// setClockOff sets the clock of a node's programs off, also of those that start later, until it is
+// set right.
 func setClockOff(node string, by time.Duration) (*clock, error) {
 	code, err := clockCode()
 	if err != nil {
@@ -237,7 +245,8 @@ func (c *clock) keep() error {
 	}
 }
 
-// each does something to each process that was not there before, or that has become another program. One may end meanwhile.
+// each does something to each process that was not there before, or that has become another
+// program. One may end meanwhile.
 func (c *clock) each(do func(pid int) error) error {
 	processes, err := os.ReadDir("/proc")
 	errs := []error{err}

@@ -42,7 +42,8 @@ func TestClaimIsCloned(t *testing.T) {
 	}
 }
 
-// Another namespace's claim is not cloned without that namespace's consent, nor by an image that cannot clone.
+// Another namespace's claim is not cloned without that namespace's consent, nor by an image that
+// cannot clone.
 func TestCloneNeedsConsentAndAnImageThatCanClone(t *testing.T) {
 	t.Parallel()
 	w, others := newWorld(t, "copy"), newWorld(t, "others")

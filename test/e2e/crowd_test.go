@@ -20,7 +20,8 @@ import (
 // crowdLabel is on the claims of a crowd, with the name of their class.
 const crowdLabel = "e2e.example.com/crowd"
 
-// crowd is many claims of one class in the test's namespace. They are looked at by lists, not one by one.
+// crowd is many claims of one class in the test's namespace. They are looked at by lists, not one
+// by one.
 type crowd struct {
 	w *world
 	// class of the claims, and the namespace of their Jobs.
@@ -28,7 +29,8 @@ type crowd struct {
 	uids        map[string]bool
 }
 
-// crowd makes so many claims of a class whose Jobs are in a namespace. They are deleted with the test, and their PVs too if those are retained.
+// crowd makes so many claims of a class whose Jobs are in a namespace. They are deleted with the
+// test, and their PVs too if those are retained.
 func (w *world) crowd(class, jobs string, many int) *crowd {
 	w.t.Helper()
 	c := &crowd{w: w, class: class, jobs: jobs, uids: map[string]bool{}}
@@ -164,7 +166,8 @@ func (c *crowd) gone(ctx context.Context) error {
 	return errors.Join(err, c.released(ctx))
 }
 
-// claimsGone asks for one claim at most: lists of thousands, again and again, would keep the API server busy.
+// claimsGone asks for one claim at most: lists of thousands, again and again, would keep the API
+// server busy.
 func (c *crowd) claimsGone(ctx context.Context) error {
 	one := labelled(crowdLabel + "=" + c.class)
 	one.Limit = 1

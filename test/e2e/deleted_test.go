@@ -16,8 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The first attempts make a volume and fail after that. The claim is deleted during the backoff, and the delete verb
-// removes the volume.
+// The first attempts make a volume and fail after that. The claim is deleted during the backoff,
+// and the delete verb removes the volume.
 func TestClaimDeletedDuringBackoffLeavesNoVolume(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "backoff")
@@ -60,7 +60,8 @@ func (w *world) exitCodeOfJob(claim *corev1.PersistentVolumeClaim, number int) i
 	return -1
 }
 
-// forbidPVs refuses every PV of a class, by an answer that an image can only take for a transient error.
+// forbidPVs refuses every PV of a class, by an answer that an image can only take for a transient
+// error.
 func (w *world) forbidPVs(class string) {
 	w.t.Helper()
 	w.policy(admissionregistrationv1.ValidatingAdmissionPolicySpec{
@@ -91,7 +92,8 @@ func somePV(name, class string) *corev1.PersistentVolume {
 	}
 }
 
-// A PV that is deleted while it is bound is still in use: its volume stays until the claim is deleted.
+// A PV that is deleted while it is bound is still in use: its volume stays until the claim is
+// deleted.
 func TestPVDeletedWhileBoundKeepsItsVolumeUntilItsClaimIsDeleted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "pvgone")
@@ -145,7 +147,8 @@ func TestClaimDeletedWhileItsJobRunsLeavesNothing(t *testing.T) {
 	equal(t, "delete Jobs", len(w.jobs(claim, "delete")), 1)
 }
 
-// A volume is deleted under the revision that made it, when its config and its class no longer exist.
+// A volume is deleted under the revision that made it, when its config and its class no longer
+// exist.
 func TestVolumeIsDeletedWhenConfigAndClassNoLongerExist(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "revision")

@@ -13,8 +13,8 @@ import (
 // nodeNamespace is the namespace of configs that make directories on a node.
 const nodeNamespace = "flex-provisioner-node"
 
-// The bash provisioner makes a directory on the node that the scheduler selected, and on no other; two
-// pods one after the other see the same file in it.
+// The bash provisioner makes a directory on the node that the scheduler selected, and on no other;
+// two pods one after the other see the same file in it.
 func TestBashProvisionerMakesADirectoryOnTheSelectedNode(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "directory")

@@ -60,8 +60,8 @@ func (w *world) startDispatchers() {
 	w.eventually(toBind, "the dispatchers to be ready", dispatchersReady)
 }
 
-// killDispatchers ends every dispatcher by SIGKILL, and keeps any from being started again. A replica
-// that the kubelet restarts before it learns that can do no harm: its lease lasts 15 s, and
+// killDispatchers ends every dispatcher by SIGKILL, and keeps any from being started again. A
+// replica that the kubelet restarts before it learns that can do no harm: its lease lasts 15 s, and
 // no other replica may lead until then.
 func (w *world) killDispatchers() {
 	w.t.Helper()

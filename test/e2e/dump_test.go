@@ -10,7 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// dump prints what is needed to understand a failure, without any secret. Its own errors are printed as well.
+// dump prints what is needed to understand a failure, without any secret. Its own errors are
+// printed as well.
 func (w *world) dump() {
 	var out strings.Builder
 	say := func(format string, args ...any) { fmt.Fprintf(&out, format+"\n", args...) }

@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// apply applies the documents of deploy/examples/NAME.yaml as they are shipped, all but those of the kinds
-// given, and deletes them when the test's claims no longer exist.
+// apply applies the documents of deploy/examples/NAME.yaml as they are shipped, all but those of
+// the kinds given, and deletes them when the test's claims no longer exist.
 func (w *world) apply(name string, without ...string) {
 	w.t.Helper()
 	var out []string
@@ -40,8 +40,8 @@ func (w *world) apply(name string, without ...string) {
 	})
 }
 
-// The older provisioner's example works by its names, with the config that is shipped. Its class has the name of the one that is deployed, so no other test
-// runs meanwhile.
+// The older provisioner's example works by its names, with the config that is shipped. Its class
+// has the name of the one that is deployed, so no other test runs meanwhile.
 func TestOlderProvisionersExampleProvisions(t *testing.T) {
 	w := newWorld(t, "classic")
 	docs := documents(w, "../../deploy/examples/cinder-classic.yaml")
@@ -100,7 +100,8 @@ func (w *world) exampleConfig(file, name string) *corev1.ConfigMap {
 	return nil
 }
 
-// copyOf makes a config of the example's keys for a class of the test's own, which names its namespace.
+// copyOf makes a config of the example's keys for a class of the test's own, which names its
+// namespace.
 func (w *world) copyOf(example *corev1.ConfigMap, change func(data map[string]string)) {
 	w.t.Helper()
 	change(example.Data)

@@ -33,8 +33,8 @@ func (w *world) ask(claim *corev1.PersistentVolumeClaim, size string) {
 	w.must(err, "ask for "+size)
 }
 
-// growth is what a claim's status says of it, as kubectl would show it: capacity, allocated, the stage and
-// the conditions.
+// growth is what a claim's status says of it, as kubectl would show it: capacity, allocated, the
+// stage and the conditions.
 func growth(claim *corev1.PersistentVolumeClaim) string {
 	s := claim.Status
 	conditions := []string{}
@@ -64,8 +64,8 @@ func (w *world) capacity(claim *corev1.PersistentVolumeClaim) string {
 	return w.pv(claim).Spec.Capacity.Storage().String()
 }
 
-// A file system of the storage's own has its size at once, and may have more than was asked for. One that
-// cannot grow so far is infeasible until its user asks for less.
+// A file system of the storage's own has its size at once, and may have more than was asked for.
+// One that cannot grow so far is infeasible until its user asks for less.
 func TestClaimGrowsAndRecoversFromARefusal(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "grow")
@@ -90,8 +90,9 @@ func TestClaimGrowsAndRecoversFromARefusal(t *testing.T) {
 	equal(t, "the PV's capacity", w.capacity(claim), "3Gi")
 }
 
-// A volume of Cinder that is exported to a node grows while it is in use. The file system on
-// such a device is not grown automatically: the claim says so until an administrator notes on the PV that it was done.
+// A volume of Cinder that is exported to a node grows while it is in use. The file system on such a
+// device is not grown automatically: the claim says so until an administrator notes on the PV that
+// it was done.
 func TestCinderGrowsAVolumeInUse(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "disk")
@@ -134,7 +135,8 @@ func (w *world) expandableCinder() string {
 	return class
 }
 
-// Where the kubelet grows file systems, the dispatcher leaves it to the kubelet: the expansion ends when the next pod starts.
+// Where the kubelet grows file systems, the dispatcher leaves it to the kubelet: the expansion ends
+// when the next pod starts.
 func TestKubeletGrowsTheFileSystemOfALocalVolume(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "kubelet")
@@ -155,8 +157,8 @@ func TestKubeletGrowsTheFileSystemOfALocalVolume(t *testing.T) {
 	w.grown(claim, `has 2Gi allocated 2Gi "" []`)
 }
 
-// growingDirectory is configmaps/node-directory.yaml with an image that, asked to grow a directory, has
-// nothing to do.
+// growingDirectory is configmaps/node-directory.yaml with an image that, asked to grow a directory,
+// has nothing to do.
 func (w *world) growingDirectory() map[string]string {
 	w.t.Helper()
 	shipped, err := kube.CoreV1().ConfigMaps(nodeNamespace).Get(w.ctx(), directoryClass, metav1.GetOptions{})

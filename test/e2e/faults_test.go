@@ -13,8 +13,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// A volume type that Cinder does not know is refused in Cinder's words, tried once and not again and again,
-// and tried again at once when the class is corrected.
+// A volume type that Cinder does not know is refused in Cinder's words, tried once and not again
+// and again, and tried again at once when the class is corrected.
 func TestUnknownVolumeTypeIsRefusedUntilTheClassIsCorrected(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "type")
@@ -45,8 +45,8 @@ func TestUnknownVolumeTypeIsRefusedUntilTheClassIsCorrected(t *testing.T) {
 	}
 }
 
-// Without Cinder the attempts fail with growing pauses, and the claim says so; with Cinder again the
-// claim is bound to one volume. No other test runs meanwhile.
+// Without Cinder the attempts fail with growing pauses, and the claim says so; with Cinder again
+// the claim is bound to one volume. No other test runs meanwhile.
 func TestCinderDownIsRetriedWithGrowingPauses(t *testing.T) {
 	w := newWorld(t, "down")
 	w.whenDone(func() { w.cinder("start") })
@@ -73,8 +73,8 @@ func TestCinderDownIsRetriedWithGrowingPauses(t *testing.T) {
 	w.onlyVolume(claim)
 }
 
-// All dispatchers are killed while a Job runs, and none is started: the Job ends and nothing is recorded. The
-// next dispatcher records it, from what it finds, without a second run.
+// All dispatchers are killed while a Job runs, and none is started: the Job ends and nothing is
+// recorded. The next dispatcher records it, from what it finds, without a second run.
 func TestDispatchersKilledBetweenLaunchAndRecordLoseNothing(t *testing.T) {
 	w := newWorld(t, "killed")
 	gate := w.newGate()

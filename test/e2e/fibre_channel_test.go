@@ -13,9 +13,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The kubelet's own Fibre Channel plugin finds a disk by nothing but a link in /dev/disk that udev names after what the PV says: the port and the LUN, or
-// the disk's own name where a PV cannot name the LUN. There is no adapter here, so a loop device over Cinder's own file of the volume stands for the disk,
-// and the test makes the link. The rest is the kubelet's: search, file system, mount, unmount and the release of the device.
+// The kubelet's own Fibre Channel plugin finds a disk by nothing but a link in /dev/disk that udev
+// names after what the PV says: the port and the LUN, or the disk's own name where a PV cannot name
+// the LUN. There is no adapter here, so a loop device over Cinder's own file of the volume stands
+// for the disk, and the test makes the link. The rest is the kubelet's: search, file system, mount,
+// unmount and the release of the device.
 func TestFibreChannelVolumeIsMountedByTheKubeletsOwnPlugin(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ lun, fsType string }{
@@ -50,8 +52,9 @@ func TestFibreChannelVolumeIsMountedByTheKubeletsOwnPlugin(t *testing.T) {
 	}
 }
 
-// linksOf returns the names that udev gives to the disk that a PV describes: one for each port, or that of the disk. The kubelet searches by every port of
-// the PV. Without a multipath device it takes what it has found by the last one, and only that.
+// linksOf returns the names that udev gives to the disk that a PV describes: one for each port, or
+// that of the disk. The kubelet searches by every port of the PV. Without a multipath device it
+// takes what it has found by the last one, and only that.
 func (w *world) linksOf(source *corev1.FCVolumeSource, lun string) []string {
 	w.t.Helper()
 	if source == nil {

@@ -36,8 +36,8 @@ var installFlexDriver = sync.OnceValue(func() error {
 	return err
 })
 
-// A volume of the example's class is mounted by a driver in bash, with what the kubelet gives it: on one node after the other, and by two pods on a
-// node. The driver logs out after the last pod.
+// A volume of the example's class is mounted by a driver in bash, with what the kubelet gives it:
+// on one node after the other, and by two pods on a node. The driver logs out after the last pod.
 func TestFlexVolumeIsMountedByADriverInBash(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "flexvolume")
@@ -67,7 +67,8 @@ func TestFlexVolumeIsMountedByADriverInBash(t *testing.T) {
 	}
 }
 
-// flexSource returns the source of a PV, whose Secret is for the driver only and whose options hold no password.
+// flexSource returns the source of a PV, whose Secret is for the driver only and whose options hold
+// no password.
 func (w *world) flexSource(pv *corev1.PersistentVolume) *corev1.FlexPersistentVolumeSource {
 	w.t.Helper()
 	source := pv.Spec.FlexVolume
@@ -85,7 +86,8 @@ func (w *world) flexSource(pv *corev1.PersistentVolume) *corev1.FlexPersistentVo
 	return source
 }
 
-// A wrong password is refused by the target, and the kubelet's event has the reason. No session is left, and no password is in the kubelet's log.
+// A wrong password is refused by the target, and the kubelet's event has the reason. No session is
+// left, and no password is in the kubelet's log.
 func TestFlexVolumeWithAWrongPasswordIsNotMounted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "flexvolume")
@@ -124,7 +126,8 @@ func loggedIn(ctx context.Context, node, iqn string) error {
 	return nil
 }
 
-// sessionTraces prints what a node has of a session: what the kernel shows, its disk, and the driver's records.
+// sessionTraces prints what a node has of a session: what the kernel shows, its disk, and the
+// driver's records.
 const sessionTraces = `{ grep -rs "$1" /sys/class/iscsi_host; ls /dev/disk/by-path; ls "/run/flexvolume-iscsi/$1"; } | grep "$1\|pvc-"`
 
 // loggedOut waits until a node has no session with a target, no disk of it and no record of it.

@@ -15,12 +15,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// forges is a script that writes the PV with annotations of the test's, as whoever has the token of the script's pod.
+// forges is a script that writes the PV with annotations of the test's, as whoever has the token of
+// the script's pod.
 const forges = deletes + `kubectl patch --local -f /etc/flex/pv.json --type=merge -o json -p "$FLEX_FORGED" | kubectl create -f - || kubectl get pv "$FLEX_PV_NAME"` + "\n"
 
-// The token of a pod of a class in bash is stolen. The thief writes the PV of the pod's claim: it names the config revision of a Cinder class, so that the claim's deletion
-// would have that class's login, a disk that this project has not made, and the attachment of another claim's volume. The claim is bound, and nothing more comes of it: the disk
-// is there when the claim has been deleted, and the other claim's volume is exported.
+// The token of a pod of a class in bash is stolen. The thief writes the PV of the pod's claim: it
+// names the config revision of a Cinder class, so that the claim's deletion would have that class's
+// login, a disk that this project has not made, and the attachment of another claim's volume. The
+// claim is bound, and nothing more comes of it: the disk is there when the claim has been deleted,
+// and the other claim's volume is exported.
 func TestForgedPVReachesNoVolumeOfAnotherClass(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "forged")

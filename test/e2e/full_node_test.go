@@ -12,7 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// within makes a pod that goes only to nodes with the test's label, and of these to node1, if it can.
+// within makes a pod that goes only to nodes with the test's label, and of these to node1, if it
+// can.
 func (w *world) within(claim *corev1.PersistentVolumeClaim) *corev1.Pod {
 	pod := shell("consumer", "", "echo it is here", claim)
 	pod.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
@@ -58,8 +59,9 @@ func (w *world) provisionedOn(claim *corev1.PersistentVolumeClaim) string {
 	return strings.Join(out, " ")
 }
 
-// The scheduler can select only the full node, again and again, which the dispatcher does not know. No run is
-// started there, and as soon as the scheduler selects the other node, the claim is provisioned.
+// The scheduler can select only the full node, again and again, which the dispatcher does not know.
+// No run is started there, and as soon as the scheduler selects the other node, the claim is
+// provisioned.
 func TestClaimThatComesBackToAFullNodeReturnsWithoutARun(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "comes-back")

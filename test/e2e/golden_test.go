@@ -20,8 +20,8 @@ import (
 // goldenFiles are the PVs and Secrets of every mapper, as its unit tests hold them.
 const goldenFiles = "../../provisioner-image/mapper/testdata/*.yaml"
 
-// Every PV that a mapper can write, and its Secret, is created on the real API server, which knows every field and keeps
-// every value.
+// Every PV that a mapper can write, and its Secret, is created on the real API server, which knows
+// every field and keeps every value.
 func TestGoldenVolumesAreAccepted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "golden")
@@ -114,7 +114,8 @@ func at(request *rest.Request, golden *unstructured.Unstructured) *rest.Request 
 	return request.NamespaceIfScoped(golden.GetNamespace(), golden.GetNamespace() != "").Resource(resource)
 }
 
-// missing is the path of the first value that was wanted and is not there. Defaults may come on top.
+// missing is the path of the first value that was wanted and is not there. Defaults may come on
+// top.
 func missing(want, got any) string {
 	fields, ok := want.(map[string]any)
 	if !ok {

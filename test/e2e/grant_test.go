@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// referenceGrantCRD serves as much of the ReferenceGrant as the test needs. The API server demands the
-// annotation for groups of Kubernetes' own community.
+// referenceGrantCRD serves as much of the ReferenceGrant as the test needs. The API server demands
+// the annotation for groups of Kubernetes' own community.
 const referenceGrantCRD = `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -40,9 +40,9 @@ var (
 	grants      = schema.GroupVersionResource{Group: "gateway.networking.k8s.io", Version: "v1beta1", Resource: "referencegrants"}
 )
 
-// A claim of another namespace is cloned when that namespace consents, and not before: with the API not
-// served, with it served and no grant, with grants for others. The dispatchers are not restarted when
-// the API appears. Both ways to ask are tried.
+// A claim of another namespace is cloned when that namespace consents, and not before: with the API
+// not served, with it served and no grant, with grants for others. The dispatchers are not
+// restarted when the API appears. Both ways to ask are tried.
 func TestCloneFromAnotherNamespaceNeedsReferenceGrant(t *testing.T) {
 	t.Parallel()
 	w, others := newWorld(t, "guest"), newWorld(t, "host")

@@ -8,7 +8,8 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 )
 
-// After a volume has grown, an initiator that logs in sees its new size, by either workflow of exporting it.
+// After a volume has grown, an initiator that logs in sees its new size, by either workflow of
+// exporting it.
 func TestInitiatorSeesTheGrownDisk(t *testing.T) {
 	for _, api := range []string{"auto", "reserve"} { // by attachments where this Cinder makes them
 		t.Run(api, func(t *testing.T) {

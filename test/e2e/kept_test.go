@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// The pod of a delete Job waits for a node, and the PV is set to Retain meanwhile. The Job is taken back: when there is a node again, nothing
-// deletes the volume.
+// The pod of a delete Job waits for a node, and the PV is set to Retain meanwhile. The Job is taken
+// back: when there is a node again, nothing deletes the volume.
 func TestDeleteThatHasNotStartedIsTakenBackWhenItsPVIsRetained(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "rescued")
@@ -75,7 +75,8 @@ func waitsForNode(ctx context.Context, claim *corev1.PersistentVolumeClaim) erro
 	return fmt.Errorf("its conditions are %v", pods[0].Status.Conditions)
 }
 
-// noDelete reports an error unless the claim has no delete Job, or only one that is being deleted and has no pod.
+// noDelete reports an error unless the claim has no delete Job, or only one that is being deleted
+// and has no pod.
 func noDelete(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
 	jobs, err := jobsOf(ctx, string(claim.UID), "delete")
 	for _, job := range jobs {
@@ -88,7 +89,8 @@ func noDelete(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
 	return err
 }
 
-// forget removes what the dispatcher keeps of a claim on purpose: its directory, its PV, and its records.
+// forget removes what the dispatcher keeps of a claim on purpose: its directory, its PV, and its
+// records.
 func (w *world) forget(claim *corev1.PersistentVolumeClaim) {
 	w.t.Helper()
 	for _, node := range nodes {
@@ -105,8 +107,9 @@ func (w *world) forget(claim *corev1.PersistentVolumeClaim) {
 	}
 }
 
-// The policy is Retain and the run goes on after it has written the PV. No dispatcher runs from then on; the claim is deleted, an administrator
-// deletes the PV object to keep the volume, and the run ends. The next dispatcher does not undo the run.
+// The policy is Retain and the run goes on after it has written the PV. No dispatcher runs from
+// then on; the claim is deleted, an administrator deletes the PV object to keep the volume, and the
+// run ends. The next dispatcher does not undo the run.
 func TestRetainedVolumeIsKeptWhenItsPVWasDeletedDuringAnOutage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "outage")
@@ -163,11 +166,13 @@ func recordedWithoutPV(ctx context.Context, claim *corev1.PersistentVolumeClaim)
 	return errors.Join(err, known(got))
 }
 
-// onNode1 sends every run to one node: what a run has made in a directory there, no other node can delete.
+// onNode1 sends every run to one node: what a run has made in a directory there, no other node can
+// delete.
 var onNode1 = map[string]string{"node-selector": "kubernetes.io/hostname=node1"}
 
-// An image writes its PV without the annotation of the claim's UID, so the PV proves nothing, and our finalizer is on it. When the
-// claim is deleted, an event of the PV says what to do, and that works: the PV goes, and then what the run has made.
+// An image writes its PV without the annotation of the claim's UID, so the PV proves nothing, and
+// our finalizer is on it. When the claim is deleted, an event of the PV says what to do, and that
+// works: the PV goes, and then what the run has made.
 func TestUnprovenPVGoesByTheRemedyOfItsEvent(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "unproven")
@@ -187,8 +192,8 @@ func TestUnprovenPVGoesByTheRemedyOfItsEvent(t *testing.T) {
 	equal(t, "nodes with the directory", w.holders(claim), "[]")
 }
 
-// An administrator takes the annotation of the claim's UID off a PV. Its volume is not deleted any more, and the PV itself can be deleted: an
-// event says that the volume stays.
+// An administrator takes the annotation of the claim's UID off a PV. Its volume is not deleted any
+// more, and the PV itself can be deleted: an event says that the volume stays.
 func TestPVWhoseMarkWasRemovedCanBeDeleted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "unmarked")

@@ -18,8 +18,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A node loses its power while a pod writes. An administrator says that the node is off, and a pod on the other node reads every record
-// of which the first had reported that it was synced. The node boots again and reads them, too.
+// A node loses its power while a pod writes. An administrator says that the node is off, and a pod
+// on the other node reads every record of which the first had reported that it was synced. The node
+// boots again and reads them, too.
 func TestWhatWasSyncedOutlivesTheNodeThatWroteIt(t *testing.T) {
 	w := newWorld(t, "killed-node")
 	claim := w.claim(cinderClass, "data")
@@ -41,7 +42,8 @@ func TestWhatWasSyncedOutlivesTheNodeThatWroteIt(t *testing.T) {
 	equal(t, "the file of the other node", w.read(claim, "node2", "cat /data/file"), "from node1\n")
 }
 
-// writesRecords writes the numbers from 0 on, each as a line of 8 bytes, and reports each when it is synced.
+// writesRecords writes the numbers from 0 on, each as a line of 8 bytes, and reports each when it
+// is synced.
 const writesRecords = `
 i=0
 while :; do
@@ -86,7 +88,8 @@ func (w *world) power(what, node string) {
 	w.must(err, "node.sh "+what+" "+node+": "+string(out))
 }
 
-// restore boots a node that was killed, and undoes what an administrator has said of it, as soon as the node is Ready.
+// restore boots a node that was killed, and undoes what an administrator has said of it, as soon as
+// the node is Ready.
 func (w *world) restore(node string) {
 	w.t.Helper()
 	name, began := "node"+node, time.Now().Truncate(time.Second)

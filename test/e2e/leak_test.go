@@ -15,8 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// No CHAP password and no Cinder credential appears in any log, event, Job or pod of the cluster. The
-// search first proves that it finds a canary in each of these.
+// No CHAP password and no Cinder credential appears in any log, event, Job or pod of the cluster.
+// The search first proves that it finds a canary in each of these.
 func TestNoSecretLeaks(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "leak")
@@ -30,7 +30,8 @@ func TestNoSecretLeaks(t *testing.T) {
 	w.findsNoSecret(canaries, secrets)
 }
 
-// findsNoSecret searches all places, and more, for these secrets and all others that are known, and first for the canaries.
+// findsNoSecret searches all places, and more, for these secrets and all others that are known, and
+// first for the canaries.
 func (w *world) findsNoSecret(canaries map[string]string, secrets []string, more ...place) {
 	w.t.Helper()
 	credential, err := cinderCredential(w.ctx())
@@ -54,8 +55,9 @@ func (w *world) findsNoSecret(canaries map[string]string, secrets []string, more
 	w.t.Logf("searched %d places for %d secrets", len(places), len(secrets))
 }
 
-// plant puts a canary of its own into a log, an argument, a variable and an event, and returns each with
-// the kind of place where it must be found. The one in the log comes out of a Secret, as a leak would.
+// plant puts a canary of its own into a log, an argument, a variable and an event, and returns each
+// with the kind of place where it must be found. The one in the log comes out of a Secret, as a
+// leak would.
 func (w *world) plant() map[string]string {
 	w.t.Helper()
 	log, event, argument, variable := rand.Text(), rand.Text(), rand.Text(), rand.Text()
@@ -94,7 +96,8 @@ func (w *world) plant() map[string]string {
 	}
 }
 
-// dispatchersLog checks that the logs of all replicas are among the places, and that at least the leader's is not empty.
+// dispatchersLog checks that the logs of all replicas are among the places, and that at least the
+// leader's is not empty.
 func (w *world) dispatchersLog(places []place) {
 	w.t.Helper()
 	logs, lines := 0, 0

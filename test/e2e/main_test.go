@@ -1,9 +1,9 @@
 //go:build e2e
 
-// Package e2e holds the facts that hold on a real cluster with a real Cinder. scripts/e2e.sh brings both
-// up and runs this package's binary inside the lab's network. Cinder is read by plain HTTP, tgt by
-// tgtadm, a node's directories on the node: nothing here trusts the code that it tests, so names are
-// written out.
+// Package e2e holds the facts that hold on a real cluster with a real Cinder. scripts/e2e.sh brings
+// both up and runs this package's binary inside the lab's network. Cinder is read by plain HTTP,
+// tgt by tgtadm, a node's directories on the node: nothing here trusts the code that it tests, so
+// names are written out.
 package e2e
 
 import (
@@ -93,7 +93,8 @@ func nothingNew(ctx context.Context, before map[string]bool) error {
 	})
 }
 
-// belongings returns the names of all objects of the dispatcher and its images in the whole cluster and in Cinder.
+// belongings returns the names of all objects of the dispatcher and its images in the whole cluster
+// and in Cinder.
 func belongings(ctx context.Context) (map[string]bool, error) {
 	found := map[string]bool{}
 	volumes, err := cinderVolumes(ctx)

@@ -12,8 +12,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Twenty claims at once become twenty PVs over twenty volumes with twenty passwords, by few Jobs. Cinder's quota counts
-// exactly these, and all are deleted again. No other test runs meanwhile, since the time is measured.
+// Twenty claims at once become twenty PVs over twenty volumes with twenty passwords, by few Jobs.
+// Cinder's quota counts exactly these, and all are deleted again. No other test runs meanwhile,
+// since the time is measured.
 func TestTwentyClaimsAtOnceGetTwentyVolumes(t *testing.T) {
 	w := newWorld(t, "many")
 	before, err := cinderVolumes(w.ctx())

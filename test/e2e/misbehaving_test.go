@@ -25,8 +25,8 @@ type misbehaviour struct {
 	serves bool
 }
 
-// Whatever an image does wrong, an event of the claim says so, and the claim is bound: at once where the volume fits it,
-// else as soon as the image is fixed, without any manual clean-up.
+// Whatever an image does wrong, an event of the claim says so, and the claim is bound: at once
+// where the volume fits it, else as soon as the image is fixed, without any manual clean-up.
 func TestMisbehavingImageIsReportedAndRecoveredFrom(t *testing.T) {
 	t.Parallel()
 	for _, m := range []misbehaviour{

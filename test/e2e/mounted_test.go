@@ -14,11 +14,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// What the PV says is all that the kubelet of a node has: it logs in, makes the file system where there is none, and mounts.
+// What the PV says is all that the kubelet of a node has: it logs in, makes the file system where
+// there is none, and mounts.
 
 const toMount = 2 * time.Minute
 
-// read runs a command in a pod on a node with the claim at /data, returns what it printed, and deletes the pod.
+// read runs a command in a pod on a node with the claim at /data, returns what it printed, and
+// deletes the pod.
 func (w *world) read(claim *corev1.PersistentVolumeClaim, node, command string, change ...func(*corev1.PodSpec)) string {
 	w.t.Helper()
 	name := fmt.Sprintf("%s-%s-%d", claim.Name, node, time.Now().UnixNano()%1e9)
@@ -71,7 +73,8 @@ func asDevice(spec *corev1.PodSpec) {
 	spec.Containers[0].VolumeDevices = []corev1.VolumeDevice{{Name: "data", DevicePath: "/dev/data"}}
 }
 
-// lockedOut returns a pod after the event that its node is not let in by the target of the claim's volume.
+// lockedOut returns a pod after the event that its node is not let in by the target of the claim's
+// volume.
 func (w *world) lockedOut(claim *corev1.PersistentVolumeClaim) *corev1.Pod {
 	w.t.Helper()
 	pod := shell("locked-out", "node1", "true", claim)
@@ -82,7 +85,8 @@ func (w *world) lockedOut(claim *corev1.PersistentVolumeClaim) *corev1.Pod {
 	return made
 }
 
-// The kubelet reports a volume as in use until it has unmounted it and logged out. A target that vanished under a mounted device would hang.
+// The kubelet reports a volume as in use until it has unmounted it and logged out. A target that
+// vanished under a mounted device would hang.
 func TestAVolumeIsNotDeletedBeforeItsNodeHasLoggedOut(t *testing.T) {
 	w := newWorld(t, "in-use")
 	claim := w.claim(cinderClass, "data")

@@ -13,8 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// The API server accepts the shipped NetworkPolicies, with the addresses of this lab, and stores every rule. They select the pods that they are
-// meant for, and no others. The bridge of this lab enforces none, so what a plugin lets pass is not shown here.
+// The API server accepts the shipped NetworkPolicies, with the addresses of this lab, and stores
+// every rule. They select the pods that they are meant for, and no others. The bridge of this lab
+// enforces none, so what a plugin lets pass is not shown here.
 func TestNetworkPoliciesSelectTheirPods(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "policies")

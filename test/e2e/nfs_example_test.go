@@ -15,8 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The bash provisioner of configmaps/nfs.yaml and nfs-tiers.yaml, over an export that is a directory of node1: no
-// NFS server is there, so nothing mounts these volumes.
+// The bash provisioner of configmaps/nfs.yaml and nfs-tiers.yaml, over an export that is a
+// directory of node1: no NFS server is there, so nothing mounts these volumes.
 func TestNFSExamplesProvisionAndDelete(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "nfs")
@@ -101,7 +101,8 @@ func (w *world) deleteOnExport(claim *corev1.PersistentVolumeClaim, pv *corev1.P
 	w.vanished(claim)
 }
 
-// removeJobsThatMount deletes Jobs that mount a claim: as long as their pods exist, ended or not, the claim cannot be deleted.
+// removeJobsThatMount deletes Jobs that mount a claim: as long as their pods exist, ended or not,
+// the claim cannot be deleted.
 func (w *world) removeJobsThatMount(claim string) {
 	w.t.Helper()
 	jobs, err := kube.BatchV1().Jobs(ownNamespace).List(w.ctx(), all)
@@ -117,8 +118,8 @@ func (w *world) removeJobsThatMount(claim string) {
 	}
 }
 
-// export makes a directory of node1 what the claim of this name, in the namespace of configs, is bound to, and
-// returns where it is on the host.
+// export makes a directory of node1 what the claim of this name, in the namespace of configs, is
+// bound to, and returns where it is on the host.
 func (w *world) export(claim string) string {
 	w.t.Helper()
 	dir := filepath.Join(volumesOfNode1(), claim)

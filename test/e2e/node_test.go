@@ -39,8 +39,8 @@ func dispatchers(ctx context.Context, node string) ([]string, error) {
 // labState is the lab's folder on the host.
 func labState() string { return cmp.Or(os.Getenv("LAB_STATE"), "/var/lib/flex-lab") }
 
-// directory is where a claim's directory would be on a node, seen from the host: every node has its own
-// /var/lib/flex-volumes.
+// directory is where a claim's directory would be on a node, seen from the host: every node has its
+// own /var/lib/flex-volumes.
 func directory(node string, claim *corev1.PersistentVolumeClaim) string {
 	return filepath.Join(labState(), "kube", "node"+node, "volumes", "pvc-"+string(claim.UID))
 }

@@ -24,8 +24,8 @@ import (
 // leaseLasts is how long a lease is valid after its holder has stopped renewing it.
 const leaseLasts = 15 * time.Second
 
-// A dispatcher that is asked to end releases its lease, so that another leads before the lease would have expired.
-// A killed one cannot.
+// A dispatcher that is asked to end releases its lease, so that another leads before the lease
+// would have expired. A killed one cannot.
 func TestLeaseIsReleasedOnExit(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "lease")
@@ -82,8 +82,8 @@ func (w *world) leads(before string) string {
 	return now
 }
 
-// Every replica answers the kubelet, and the one that leads counts what it has done, under the names that
-// dashboards know.
+// Every replica answers the kubelet, and the one that leads counts what it has done, under the
+// names that dashboards know.
 func TestReplicasServeHealthChecksAndMetrics(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "numbers")
@@ -122,7 +122,8 @@ func TestReplicasServeHealthChecksAndMetrics(t *testing.T) {
 	}
 }
 
-// A dispatcher whose ServiceAccount may not do all that it needs ends at once, and names every verb.
+// A dispatcher whose ServiceAccount may not do all that it needs ends at once, and names every
+// verb.
 func TestMissingPermissionsAreNamed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "poor")
@@ -160,7 +161,8 @@ func (w *world) account(name string) {
 	w.bindRole(rbacv1.Subject{Kind: "ServiceAccount", Name: name, Namespace: w.ns})
 }
 
-// clusterRole makes the test's copy of the dispatcher's role, with each rule of one resource changed.
+// clusterRole makes the test's copy of the dispatcher's role, with each rule of one resource
+// changed.
 func (w *world) clusterRole(change func(r *rbacv1.PolicyRule, resource string)) {
 	w.t.Helper()
 	roles := kube.RbacV1().ClusterRoles()
@@ -205,9 +207,10 @@ func (w *world) kubeconfigOf(account string) string {
 	return file
 }
 
-// Without the dispatcher, the Jobs in a deleted config namespace keep it from being removed by their finalizers. uninstall
-// says what will stay behind, changes nothing without --yes, and with it removes the finalizers. Claims stay bound, and
-// finalizers of another provisioner's dispatcher stay.
+// Without the dispatcher, the Jobs in a deleted config namespace keep it from being removed by
+// their finalizers. uninstall says what will stay behind, changes nothing without --yes, and with
+// it removes the finalizers. Claims stay bound, and finalizers of another provisioner's dispatcher
+// stay.
 func TestUninstallUnblocksDeletionOfNamespace(t *testing.T) {
 	t.Parallel()
 	w, users := newWorld(t, "leaving"), newWorld(t, "users")

@@ -19,8 +19,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The original design's example runs an image that reads nothing but its environment, and every row of
-// the design's table of properties arrives when user tom asks for a volume of the class silver.
+// The original design's example runs an image that reads nothing but its environment, and every row
+// of the design's table of properties arrives when user tom asks for a volume of the class silver.
 func TestOriginalDesignsExampleProvisions(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "silver")
@@ -58,7 +58,8 @@ func TestOriginalDesignsExampleProvisions(t *testing.T) {
 	}
 }
 
-// accountFoo is the ServiceAccount that the example names, with the label that lets configs name it.
+// accountFoo is the ServiceAccount that the example names, with the label that lets configs name
+// it.
 func (w *world) accountFoo() {
 	w.t.Helper()
 	_, err := kube.CoreV1().ServiceAccounts(ownNamespace).Create(w.ctx(), &corev1.ServiceAccount{
@@ -94,8 +95,8 @@ func (w *world) originalConfig() *corev1.ConfigMap {
 	return w.configMap(&cm)
 }
 
-// tom is a user who may have claims in the test's namespace, and nothing else; more verbs allow more
-// with them.
+// tom is a user who may have claims in the test's namespace, and nothing else; more verbs allow
+// more with them.
 func (w *world) tom(more ...string) kubernetes.Interface {
 	w.t.Helper()
 	claims := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"persistentvolumeclaims"}, Verbs: append(more, "create", "get")}
@@ -123,8 +124,8 @@ func (w *world) tom(more ...string) kubernetes.Interface {
 	return client
 }
 
-// retained removes the PV of a class with the policy Retain when the test ends, since the dispatcher keeps
-// it. The image of this test made no volume.
+// retained removes the PV of a class with the policy Retain when the test ends, since the
+// dispatcher keeps it. The image of this test made no volume.
 func (w *world) retained(claim *corev1.PersistentVolumeClaim) {
 	w.whenDone(func() {
 		w.gone(kube.CoreV1().PersistentVolumeClaims(w.ns).Delete(w.ctx(), claim.Name, metav1.DeleteOptions{}), "claim "+claim.Name)

@@ -14,8 +14,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// shippedAccount makes a ServiceAccount for the test's own dispatchers, with the permissions that are shipped and no others, and returns its
-// kubeconfig. Its further config namespaces are not bound yet: bindConfigs.
+// shippedAccount makes a ServiceAccount for the test's own dispatchers, with the permissions that
+// are shipped and no others, and returns its kubeconfig. Its further config namespaces are not
+// bound yet: bindConfigs.
 func (w *world) shippedAccount() string {
 	w.t.Helper()
 	if w.shipped == "" {
@@ -82,7 +83,8 @@ func (w *world) bindConfigs(namespace string) {
 	w.bindIn(namespace, rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: configsRole})
 }
 
-// bindIn gives the test's own dispatcher a role in a namespace. The binding has the role's name, and is deleted with the namespace.
+// bindIn gives the test's own dispatcher a role in a namespace. The binding has the role's name,
+// and is deleted with the namespace.
 func (w *world) bindIn(namespace string, role rbacv1.RoleRef) {
 	w.t.Helper()
 	_, err := kube.RbacV1().RoleBindings(namespace).Create(w.ctx(), &rbacv1.RoleBinding{
@@ -91,7 +93,8 @@ func (w *world) bindIn(namespace string, role rbacv1.RoleRef) {
 	w.must(err, "bind the role "+role.Name+" in "+namespace)
 }
 
-// pvWriter makes a ServiceAccount in the test's namespace that configs may name, and that may write PVs.
+// pvWriter makes a ServiceAccount in the test's namespace that configs may name, and that may write
+// PVs.
 func (w *world) pvWriter() string {
 	w.t.Helper()
 	const name = "writer"
@@ -112,14 +115,16 @@ const makesDirectories = `dir=` + volumesFolder + `/$FLEX_PV_NAME
 mkdir -p "$dir"
 `
 
-// writesPV continues it: the container writes the PV itself, with a change such as `,"metadata":{…}`.
+// writesPV continues it: the container writes the PV itself, with a change such as
+// `,"metadata":{…}`.
 func writesPV(change string) string {
 	return `kubectl patch --local -f /etc/flex/pv.json --type=merge -o json -p '{"spec":{"hostPath":{"path":"'"$dir"'","type":"DirectoryOrCreate"}}` + change + `}' |
   kubectl create -f - || kubectl get pv "$FLEX_PV_NAME"
 `
 }
 
-// directoriesOfNodes starts a dispatcher of the test's own that lets the configs of the test's namespace make directories on nodes.
+// directoriesOfNodes starts a dispatcher of the test's own that lets the configs of the test's
+// namespace make directories on nodes.
 func (w *world) directoriesOfNodes() *process {
 	w.t.Helper()
 	return w.started(w.allowDirectories()...)
@@ -131,8 +136,8 @@ func (w *world) allowDirectories() []string {
 	}
 }
 
-// directoryService makes a class of the test's own dispatcher, and a config that runs a script as root with the node's directories mounted.
-// The container writes the PV itself.
+// directoryService makes a class of the test's own dispatcher, and a config that runs a script as
+// root with the node's directories mounted. The container writes the PV itself.
 func (w *world) directoryService(script string, more map[string]string, change ...func(*storagev1.StorageClass)) string {
 	w.t.Helper()
 	w.class(w.ns, append(change, w.oursAlone)...)

@@ -18,7 +18,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/test/rbac"
 )
 
-// Marks in the audit log, as names of objects that do not exist: a log without the first has lost what was before it.
+// Marks in the audit log, as names of objects that do not exist: a log without the first has lost
+// what was before it.
 const auditBegins, auditEnds = "e2e-audit-begins", "e2e-audit-ends"
 
 func markAudit(ctx context.Context, mark string) error {
@@ -44,8 +45,8 @@ func isWhole() bool {
 	return (run == "" || run == ".") && skip == ""
 }
 
-// permissionsFit compares the shipped roles with what the shipped accounts, and their stand-ins, have asked of the API server since a
-// time. It prints what each used.
+// permissionsFit compares the shipped roles with what the shipped accounts, and their stand-ins,
+// have asked of the API server since a time. It prints what each used.
 func permissionsFit(ctx context.Context, from time.Time, whole bool) error {
 	shipped, err := rbac.Load("../..")
 	if err != nil {
@@ -70,7 +71,8 @@ func permissionsFit(ctx context.Context, from time.Time, whole bool) error {
 	return judged(shipped, result, whole)
 }
 
-// judged turns the result into an error. What a part of the tests has not used may be used by others.
+// judged turns the result into an error. What a part of the tests has not used may be used by
+// others.
 func judged(shipped rbac.Manifests, result rbac.Result, whole bool) error {
 	var errs []error
 	for _, fault := range shipped.Faults() {
@@ -102,7 +104,8 @@ func auditSize(from time.Time) string {
 	return fmt.Sprintf("%d MB in %d files", bytes>>20, len(files))
 }
 
-// beginnings are times in which the API server had just been started again. It does not know the roles then, and refuses what they allow.
+// beginnings are times in which the API server had just been started again. It does not know the
+// roles then, and refuses what they allow.
 var beginnings []period
 
 type period struct{ from, to time.Time }
@@ -127,12 +130,14 @@ func permissionRequests(shipped rbac.Manifests, asked []audited) []rbac.Request 
 	return out
 }
 
-// isForbidden reports whether the authorizer refused the request. Admission, as of a quota, refuses with the same code what is allowed.
+// isForbidden reports whether the authorizer refused the request. Admission, as of a quota, refuses
+// with the same code what is allowed.
 func (a audited) isForbidden() bool {
 	return a.Annotations["authorization.k8s.io/decision"] == "forbid"
 }
 
-// refusedOtherwise says which answers 403 the authorizer did not give: a namespace that is being deleted, a quota.
+// refusedOtherwise says which answers 403 the authorizer did not give: a namespace that is being
+// deleted, a quota.
 func refusedOtherwise(asked []audited) string {
 	count := map[string]int{}
 	for _, a := range asked {

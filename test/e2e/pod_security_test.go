@@ -20,12 +20,15 @@ import (
 const (
 	// nodePods is the policy of the pods that may mount a node's directories.
 	nodePods = "flex-provisioner-node-pods"
-	// restrictedPods are Pod Security's own examples, in its module: those of this level and version that pass, and those that fail.
+	// restrictedPods are Pod Security's own examples, in its module: those of this level and
+	// version that pass, and those that fail.
 	restrictedPods = "test/testdata/restricted/v1.36"
 )
 
-// Pod Security judges no pod of the namespace whose pods may mount a node's directories, since its levels forbid every hostPath. The policy there judges each of
-// Pod Security's own examples as "restricted" does, and each Job with such a pod, but for those that run as root, which --allow names.
+// Pod Security judges no pod of the namespace whose pods may mount a node's directories, since its
+// levels forbid every hostPath. The policy there judges each of Pod Security's own examples as
+// "restricted" does, and each Job with such a pod, but for those that run as root, which --allow
+// names.
 func TestPodsOfANodesDirectoriesAreRestrictedAsPodSecurityRestrictsThem(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "examples")

@@ -16,8 +16,9 @@ import (
 // queueName is the label by which Kueue finds its Jobs.
 const queueName = "kueue.x-k8s.io/queue-name"
 
-// All that a template may set reaches the pod that the API server accepts and the kubelet runs: the container that
-// provisions sees what the init container wrote. The namespace enforces "restricted".
+// All that a template may set reaches the pod that the API server accepts and the kubelet runs: the
+// container that provisions sees what the init container wrote. The namespace enforces
+// "restricted".
 func TestPodTemplateReachesThePod(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "template")
@@ -82,8 +83,8 @@ func (w *world) priority() {
 	w.remove(func() { w.gone(classes.Delete(w.ctx(), w.ns, metav1.DeleteOptions{}), "priority class "+w.ns) })
 }
 
-// restricted checks that the namespace of configs refuses an ordinary pod: else it would prove nothing that a Job's pod
-// is accepted.
+// restricted checks that the namespace of configs refuses an ordinary pod: else it would prove
+// nothing that a Job's pod is accepted.
 func (w *world) restricted() {
 	w.t.Helper()
 	_, err := kube.CoreV1().Pods(ownNamespace).Create(w.ctx(), shell(w.ns, "", "true", nil), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
@@ -92,7 +93,8 @@ func (w *world) restricted() {
 	}
 }
 
-// A template that weakens the pod's security is refused before any Job is created, and the event names each part.
+// A template that weakens the pod's security is refused before any Job is created, and the event
+// names each part.
 func TestPodTemplateThatWeakensSecurityIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "loose")

@@ -27,8 +27,8 @@ func created(group, version, resource string) []admissionregistrationv1.NamedRul
 	}}
 }
 
-// policy binds an admission policy named after the test's namespace. It is deleted with the test, or by
-// lift.
+// policy binds an admission policy named after the test's namespace. It is deleted with the test,
+// or by lift.
 func (w *world) policy(spec admissionregistrationv1.ValidatingAdmissionPolicySpec) (lift func()) {
 	w.t.Helper()
 	policies, bindings := kube.AdmissionregistrationV1().ValidatingAdmissionPolicies(), kube.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings()
@@ -51,7 +51,8 @@ func (w *world) policy(spec admissionregistrationv1.ValidatingAdmissionPolicySpe
 	return lift
 }
 
-// Kubernetes checks the types in a policy after it was accepted, and only warns: a rule on a field that does not exist fails in every request.
+// Kubernetes checks the types in a policy after it was accepted, and only warns: a rule on a field
+// that does not exist fails in every request.
 func TestPoliciesOfThisProjectHaveNoTypeErrors(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "types")

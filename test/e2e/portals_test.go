@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Where Cinder exports through two portals, the PV names both, and what is written through the first is read through the
-// second; each refuses a wrong password.
+// Where Cinder exports through two portals, the PV names both, and what is written through the
+// first is read through the second; each refuses a wrong password.
 func TestVolumeIsReachedThroughBothPortals(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "portals")

@@ -23,8 +23,8 @@ import (
 // dispatcherBinary is the one in the image, too: scripts/e2e.sh builds the image from it.
 const dispatcherBinary = "../../bin/flex-dispatcher"
 
-// process is a dispatcher of the test's own beside those of the Deployment: it serves a provisioner of its
-// own, and the test's namespace is its only config namespace, and has its lease.
+// process is a dispatcher of the test's own beside those of the Deployment: it serves a provisioner
+// of its own, and the test's namespace is its only config namespace, and has its lease.
 type process struct {
 	cmd   *exec.Cmd
 	url   string // of its health
@@ -32,14 +32,15 @@ type process struct {
 	ended chan error
 }
 
-// ownProvisioner is the provisioner of the test's own dispatchers. The policies of test/e2e/deploy know it by its namespace.
+// ownProvisioner is the provisioner of the test's own dispatchers. The policies of test/e2e/deploy
+// know it by its namespace.
 func (w *world) ownProvisioner() string { return w.ns + ".e2e.example.com" }
 
 // oursAlone gives a class to the test's own dispatchers.
 func (w *world) oursAlone(class *storagev1.StorageClass) { class.Provisioner = w.ownProvisioner() }
 
-// dispatch starts a dispatcher, with more flags. It has the permissions that are shipped, unless a flag names another kubeconfig. It ends with the
-// test, after the claims.
+// dispatch starts a dispatcher, with more flags. It has the permissions that are shipped, unless a
+// flag names another kubeconfig. It ends with the test, after the claims.
 func (w *world) dispatch(flags ...string) *process {
 	w.t.Helper()
 	if !slices.ContainsFunc(flags, func(f string) bool { return strings.HasPrefix(f, "--kubeconfig=") }) {

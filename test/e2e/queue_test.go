@@ -30,8 +30,8 @@ func TestSuspendedJobWaitsForItsQueue(t *testing.T) {
 	w.bound(claim)
 }
 
-// suspendJobs plays Kueue: provision Jobs in the queue that is named after the test's namespace are created
-// suspended.
+// suspendJobs plays Kueue: provision Jobs in the queue that is named after the test's namespace are
+// created suspended.
 func (w *world) suspendJobs() {
 	w.t.Helper()
 	admission := kube.AdmissionregistrationV1()

@@ -15,8 +15,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A claim on Ceph becomes a static PV for ceph-csi. Its image is opened, written and read with nothing but what the PV
-// and the Secret that it names hold; a clone of it has it as its parent, and its content.
+// A claim on Ceph becomes a static PV for ceph-csi. Its image is opened, written and read with
+// nothing but what the PV and the Secret that it names hold; a clone of it has it as its parent,
+// and its content.
 func TestCephVolumeIsOpenedWithItsSecretsKeyAndClonedByReference(t *testing.T) {
 	w := newWorld(t, "ceph")
 	class := w.cephClass()
@@ -78,7 +79,8 @@ func (w *world) ceph(command ...string) string {
 	return string(out)
 }
 
-// image is an RBD image as a node plugin sees it: by the PV's attributes and by the Secret that the PV names.
+// image is an RBD image as a node plugin sees it: by the PV's attributes and by the Secret that the
+// PV names.
 type image struct {
 	w                     *world
 	pool, name, user, key string
@@ -130,7 +132,8 @@ func (i image) mustNot(said string, commands ...string) {
 	contains(i.w.t, "what the client says", out, said)
 }
 
-// open is a session of qemu-io over librbd. The key is in a file of the lab's, not in an argument, and no keyring is.
+// open is a session of qemu-io over librbd. The key is in a file of the lab's, not in an argument,
+// and no keyring is.
 func (i image) open(commands []string) (string, error) {
 	i.w.t.Helper()
 	file := i.keyFile()
@@ -182,8 +185,9 @@ cd "$dir"
 eval "$3"
 `
 
-// onNode runs a command on a node that has the image as a disk, as a node plugin maps it: by librbd, FUSE and a loop device, with the monitor that
-// ceph-csi's configuration names for the PV's cluster. No keyring and no configuration of Ceph's is there.
+// onNode runs a command on a node that has the image as a disk, as a node plugin maps it: by
+// librbd, FUSE and a loop device, with the monitor that ceph-csi's configuration names for the PV's
+// cluster. No keyring and no configuration of Ceph's is there.
 func (i image) onNode(node, command string) string {
 	i.w.t.Helper()
 	file := i.keyFile()
@@ -193,7 +197,8 @@ func (i image) onNode(node, command string) string {
 	return out
 }
 
-// The file system of the PV is made, written and read through the image, on one node after the other.
+// The file system of the PV is made, written and read through the image, on one node after the
+// other.
 func TestCephVolumeHoldsAFileSystemThatAnotherNodeReads(t *testing.T) {
 	w := newWorld(t, "ceph-files")
 	claim := w.claim(w.cephClass(parameter("fsType", "ext4")), "data")

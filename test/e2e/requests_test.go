@@ -17,7 +17,8 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 )
 
-// What the dispatcher may ask of the API server for one claim: so many writes, an event or, in a batch, next to none, no reads, and no answer 409.
+// What the dispatcher may ask of the API server for one claim: so many writes, an event or, in a
+// batch, next to none, no reads, and no answer 409.
 const (
 	mostWritesProvision            = 5
 	mostWritesProvisionRetain      = 6
@@ -47,8 +48,9 @@ var loads = []load{
 // quietly is how long a dispatcher asks for nothing when all is done.
 const quietly = 3 * time.Second
 
-// The dispatcher's requests are counted from the API server's audit log, events and leases apart. It is one of the test's own, with a user of
-// its own and the permissions that are shipped. No other test runs, so that no deadline of it passes for want of a processor.
+// The dispatcher's requests are counted from the API server's audit log, events and leases apart.
+// It is one of the test's own, with a user of its own and the permissions that are shipped. No
+// other test runs, so that no deadline of it passes for want of a processor.
 func TestRequestsPerClaim(t *testing.T) {
 	w := newWorld(t, "requests")
 	w.started("--kubeconfig=" + w.shippedAccount())
@@ -86,8 +88,8 @@ func TestRequestsPerClaim(t *testing.T) {
 	}
 }
 
-// firstBatch is how long a Job of fewer than half of a batch's claims takes. Meanwhile all others come to wait for its slot, so that the
-// next Jobs are full, however slowly they come.
+// firstBatch is how long a Job of fewer than half of a batch's claims takes. Meanwhile all others
+// come to wait for its slot, so that the next Jobs are full, however slowly they come.
 const firstBatch = `[ "$(grep -o '"uid"' /etc/flex/request.json | wc -l)" -ge 32 ] || sleep 12
 `
 
@@ -95,7 +97,8 @@ const firstBatch = `[ "$(grep -o '"uid"' /etc/flex/request.json | wc -l)" -ge 32
 func (w *world) loadClass(l load, account string) {
 	w.t.Helper()
 	more := map[string]string{
-		// Of twenty containers at a time on a slow machine each takes longer than half a minute, and is reported then, which is another event.
+		// Of twenty containers at a time on a slow machine each takes longer than half a minute,
+		// and is reported then, which is another event.
 		"write-pv": "container", "service-account-name": account, "max-parallel": "4", "batch-size": fmt.Sprint(l.batch),
 	}
 	script := "[ $FLEX_VERB != delete ] || exit 0\n"

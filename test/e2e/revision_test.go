@@ -9,8 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// An edit of a config serves the next claim, without a restart of anything. What was made before it is
-// deleted under the revision that made it, although ConfigMap and class no longer exist.
+// An edit of a config serves the next claim, without a restart of anything. What was made before it
+// is deleted under the revision that made it, although ConfigMap and class no longer exist.
 func TestVolumeIsDeletedUnderTheRevisionThatMadeIt(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "revisions")

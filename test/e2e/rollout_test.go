@@ -16,8 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// logsRun begins a script with a line in a file of the node, and writes another when it ends. The node adds nothing to them: they are the
-// containers' own. It is asked for by the test's name, in the config.
+// logsRun begins a script with a line in a file of the node, and writes another when it ends. The
+// node adds nothing to them: they are the containers' own. It is asked for by the test's name, in
+// the config.
 const logsRun = `log=` + volumesFolder + `/runs-$FLEX_E2E
 trap 'exit 143' TERM
 trap 'echo "$HOSTNAME $FLEX_CLAIM_UID $FLEX_VERB end $EPOCHREALTIME" >>$log' EXIT
@@ -25,8 +26,9 @@ echo "$HOSTNAME $FLEX_CLAIM_UID $FLEX_VERB begin $EPOCHREALTIME" >>$log
 sleep 1
 `
 
-// The dispatchers are replaced, twice while thirty claims are provisioned and once while they are deleted. Every claim is bound, nothing is
-// left, and by the containers' own log no two containers of one claim ran at once. No other test runs: the dispatchers are those of all.
+// The dispatchers are replaced, twice while thirty claims are provisioned and once while they are
+// deleted. Every claim is bound, nothing is left, and by the containers' own log no two containers
+// of one claim ran at once. No other test runs: the dispatchers are those of all.
 func TestRollingUpdateRunsNoTwoContainersOfOneClaimAtOnce(t *testing.T) {
 	w := newWorld(t, "rollout")
 	w.class(w.ns, parameter("flex-provisioner.io/config-namespace", nodeNamespace))
@@ -66,7 +68,8 @@ type containerRun struct {
 	begin, end     float64
 }
 
-// checkRuns checks that the containers of one claim ran one after another, and that each claim had its runs.
+// checkRuns checks that the containers of one claim ran one after another, and that each claim had
+// its runs.
 func (w *world) checkRuns(claims *crowd) {
 	w.t.Helper()
 	byClaim := map[string][]containerRun{}

@@ -51,8 +51,9 @@ func (w *world) service(data map[string]string, change ...func(*storagev1.Storag
 	return w.ns, w.config(ownNamespace, w.ns, data)
 }
 
-// edit replaces the data of a config, and gives the dispatchers' caches time to have it: a claim that is made at once may be served by the revision
-// before, and nothing that a test can look at says when the edit has arrived.
+// edit replaces the data of a config, and gives the dispatchers' caches time to have it: a claim
+// that is made at once may be served by the revision before, and nothing that a test can look at
+// says when the edit has arrived.
 func (w *world) edit(cm *corev1.ConfigMap, data map[string]string) {
 	w.t.Helper()
 	configs := kube.CoreV1().ConfigMaps(cm.Namespace)

@@ -88,8 +88,8 @@ func (w *world) chap(pv *corev1.PersistentVolume) (user, password string) {
 
 var passwordLine = regexp.MustCompile(`(?m)^\s*(?:password|application-credential-secret)\s*=\s*"?([^"\s]+)`)
 
-// cinderCredential is the password in the cloud config that the Cinder image reads. A Cinder without
-// keystone does not check it, but it must not leak either.
+// cinderCredential is the password in the cloud config that the Cinder image reads. A Cinder
+// without keystone does not check it, but it must not leak either.
 func cinderCredential(ctx context.Context) (string, error) {
 	secret, err := kube.CoreV1().Secrets(ownNamespace).Get(ctx, "cinder", metav1.GetOptions{})
 	if err != nil {
@@ -135,7 +135,8 @@ func leaks(places []place, secret string) []string {
 	return found
 }
 
-// places are all events, all Jobs and pods with their arguments, variables and annotations, and all logs.
+// places are all events, all Jobs and pods with their arguments, variables and annotations, and all
+// logs.
 func (w *world) places() []place {
 	w.t.Helper()
 	var out []place

@@ -12,8 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The dispatcher has the permissions that are shipped, and two config namespaces. The RoleBinding of one is deleted, then that namespace itself:
-// the classes of the other are served all the while; the claims and PVs of its own say what is missing, and are served when it exists again.
+// The dispatcher has the permissions that are shipped, and two config namespaces. The RoleBinding
+// of one is deleted, then that namespace itself: the classes of the other are served all the while;
+// the claims and PVs of its own say what is missing, and are served when it exists again.
 func TestConfigNamespaceThatGoesStopsOnlyItsOwnClasses(t *testing.T) {
 	t.Parallel()
 	team := newWorld(t, "team") // before the other: its namespace is deleted last
@@ -59,7 +60,8 @@ func (w *world) notServed(class, name, namespace string) *corev1.PersistentVolum
 	return claim
 }
 
-// servedAgain waits for a claim of a config namespace that is served again. That is noticed within a minute.
+// servedAgain waits for a claim of a config namespace that is served again. That is noticed within
+// a minute.
 func (w *world) servedAgain(claim *corev1.PersistentVolumeClaim) {
 	w.t.Helper()
 	w.eventually(2*time.Minute, "the claim "+claim.Name+" to be bound", func(ctx context.Context) error { return succeeded(ctx, claim) })

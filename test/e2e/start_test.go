@@ -8,8 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// While a Job cannot start the claim says why, within 30 s. When the claim is deleted, a Job whose container
-// was never made needs no undo: the image could not start for an undo either.
+// While a Job cannot start the claim says why, within 30 s. When the claim is deleted, a Job whose
+// container was never made needs no undo: the image could not start for an undo either.
 func TestClaimSaysWhyItsJobDoesNotStart(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -36,8 +36,8 @@ func TestClaimSaysWhyItsJobDoesNotStart(t *testing.T) {
 	}
 }
 
-// A selector that no node fits is quoted. When the config is corrected the Job that could not start is deleted
-// at once, and no undo is tried on nodes that do not exist.
+// A selector that no node fits is quoted. When the config is corrected the Job that could not start
+// is deleted at once, and no undo is tried on nodes that do not exist.
 func TestClaimSaysThatNoNodeFits(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "node")

@@ -25,8 +25,9 @@ import (
 // clusterUID is the key under which Cinder volumes carry the UID of their cluster.
 const clusterUID = "flex-provisioner.io/cluster-uid"
 
-// Two volumes of this cluster stand for nothing any more, and one of them says that it is another cluster's. The audit finds the other one alone, and deletes it.
-// Volumes of other tests, which make and leave some meanwhile, are not looked for.
+// Two volumes of this cluster stand for nothing any more, and one of them says that it is another
+// cluster's. The audit finds the other one alone, and deletes it. Volumes of other tests, which
+// make and leave some meanwhile, are not looked for.
 func TestAuditFindsAndDeletesAVolumeThatStandsForNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "left")
@@ -73,13 +74,14 @@ func TestAuditNamesAClassThatCannotBeListed(t *testing.T) {
 	w.mustNotSay(said, string(claim.UID))
 }
 
-// hostileNames are names of volumes that a storage may list: as a command to copy, as a finding of its own, as an order to a terminal, as all volumes.
+// hostileNames are names of volumes that a storage may list: as a command to copy, as a finding of
+// its own, as an order to a terminal, as all volumes.
 var hostileNames = []string{
 	"x; touch PWNED #", "x' $(touch PWNED) `touch PWNED` '", "x\nSecretLeft: secret/a -n b\n    touch PWNED", "\x1b]52;c;dG91Y2ggUFdORUQ=\a", "*", "one,two", "--fix=all",
 }
 
-// A storage whose list is hostile reaches no further than its own lines: what audit prints moves no cursor, and the commands in it, run by a shell, call audit with one
-// volume each.
+// A storage whose list is hostile reaches no further than its own lines: what audit prints moves no
+// cursor, and the commands in it, run by a shell, call audit with one volume each.
 func TestAHostileListAddsNothingToWhatAuditPrints(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "hostile-list")
@@ -133,8 +135,9 @@ func (w *world) audit(flags ...string) (string, error) {
 	return string(out), err
 }
 
-// gauge waits until an audit that watches shows so many volumes of a class that stand for nothing, or no such gauge, and has seen everything after a time: there is
-// no such gauge either when the storage could not be listed.
+// gauge waits until an audit that watches shows so many volumes of a class that stand for nothing,
+// or no such gauge, and has seen everything after a time: there is no such gauge either when the
+// storage could not be listed.
 func (w *world) gauge(audit *process, class, want string, seenAfter time.Time) {
 	w.t.Helper()
 	const success = "\nflex_dispatcher_audit_last_success_timestamp_seconds "
@@ -166,7 +169,8 @@ func (w *world) mustNotSay(said, word string) {
 	}
 }
 
-// leftVolume returns a volume that stands for nothing: its claim was retained, and then the PV was deleted.
+// leftVolume returns a volume that stands for nothing: its claim was retained, and then the PV was
+// deleted.
 func (w *world) leftVolume(class, name string) volume {
 	w.t.Helper()
 	claim := w.claim(class, name)

@@ -14,7 +14,8 @@ import (
 // forgetsAfter is how long Cinder has to have left a volume as it is.
 const forgetsAfter = 90 * time.Second
 
-// afterReset is what an administrator of Cinder says that a volume is, by what Cinder says that it is doing with it.
+// afterReset is what an administrator of Cinder says that a volume is, by what Cinder says that it
+// is doing with it.
 var afterReset = map[string]string{"creating": "error", "deleting": "error", "error_deleting": "error", "extending": "in-use", "detaching": "in-use"}
 
 // since returns when Cinder has last written about the volume.
@@ -22,8 +23,9 @@ func (v stormVolume) since() (time.Time, error) {
 	return time.Parse("2006-01-02T15:04:05.999999", cmp.Or(v.Updated, v.Created))
 }
 
-// resetStuckVolumes does what an administrator of Cinder has to, with or without Kubernetes: a Cinder that was killed in the middle of its work
-// has forgotten some of it, and does nothing any more with such a volume.
+// resetStuckVolumes does what an administrator of Cinder has to, with or without Kubernetes: a
+// Cinder that was killed in the middle of its work has forgotten some of it, and does nothing any
+// more with such a volume.
 func (s *storm) resetStuckVolumes(ctx context.Context, volumes map[string][]stormVolume) error {
 	var errs []error
 	for _, v := range slices.Concat(slices.Collect(maps.Values(volumes))...) {

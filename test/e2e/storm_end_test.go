@@ -61,8 +61,9 @@ func (s *storm) removePods() {
 	})
 }
 
-// audit has nothing to say of what is there: neither of the cluster nor, by the list of the image, of the storage. It runs as of an hour later,
-// since it leaves out what is young. First it must find a Secret and a volume of a claim that never was.
+// audit has nothing to say of what is there: neither of the cluster nor, by the list of the image,
+// of the storage. It runs as of an hour later, since it leaves out what is young. First it must
+// find a Secret and a volume of a claim that never was.
 func (s *storm) audit() {
 	w, volumes, lost := s.w, s.listVolumes(), string(uuid.NewUUID())
 	w.t.Helper()

@@ -21,7 +21,8 @@ import (
 
 // What a storm breaks, and how it is there again.
 
-// toServe is how long a part that was started may take to serve. Cinder looks at all of its volumes first.
+// toServe is how long a part that was started may take to serve. Cinder looks at all of its volumes
+// first.
 const toServe = 6 * time.Minute
 
 func (s *storm) planFaults() {
@@ -132,7 +133,8 @@ func (s *storm) kills(component string, pause time.Duration) func(context.Contex
 	}
 }
 
-// killsRunning runs the script that kills something. What does not run, as it has given up while another part was missing, is started and killed then.
+// killsRunning runs the script that kills something. What does not run, as it has given up while
+// another part was missing, is started and killed then.
 func killsRunning(ctx context.Context, start func(context.Context) error, path string, args ...string) error {
 	return pollEvery(ctx, time.Second, toAnswer, func(ctx context.Context) error {
 		err := script(ctx, path, args...)
@@ -143,8 +145,8 @@ func killsRunning(ctx context.Context, start func(context.Context) error, path s
 	})
 }
 
-// serves starts a component and waits until it serves. It is started again if it gives up as another is missing, as are those that depend on the
-// API server.
+// serves starts a component and waits until it serves. It is started again if it gives up as
+// another is missing, as are those that depend on the API server.
 func (s *storm) serves(ctx context.Context, component string) error {
 	if component == "etcd" {
 		return startsUntil(ctx, component, etcdServes)
@@ -188,7 +190,8 @@ func (s *storm) needsASmallDisk() {
 	}
 }
 
-// fillsEtcdsDisk is an act: a file takes all room on etcd's disk, so that etcd ends. After a pause the file is deleted, and etcd started again.
+// fillsEtcdsDisk is an act: a file takes all room on etcd's disk, so that etcd ends. After a pause
+// the file is deleted, and etcd started again.
 func (s *storm) fillsEtcdsDisk(pause time.Duration) func(context.Context) error {
 	return func(ctx context.Context) error {
 		_, filler := etcdsDisk()
@@ -246,7 +249,8 @@ func (s *storm) write(ctx context.Context, data []byte) {
 	_, _ = kube.CoreV1().ConfigMaps(s.w.ns).Create(ctx, large, metav1.CreateOptions{})
 }
 
-// killsCinder is an act. Started again, it looks at all of its volumes before it serves, which may take longer than its script waits for.
+// killsCinder is an act. Started again, it looks at all of its volumes before it serves, which may
+// take longer than its script waits for.
 func killsCinder(pause time.Duration) func(context.Context) error {
 	return func(ctx context.Context) error {
 		if err := killsRunning(ctx, startCinder, "../cinder/service.sh", "kill", "cinder"); err != nil {

@@ -45,7 +45,8 @@ func (s *storm) showSome(found stock) {
 	}
 }
 
-// stock is what exists, in Kubernetes by the UIDs of claims. Nothing of it is asked for claim by claim: there are many.
+// stock is what exists, in Kubernetes by the UIDs of claims. Nothing of it is asked for claim by
+// claim: there are many.
 type stock struct {
 	claims  map[string]corev1.PersistentVolumeClaim
 	pvs     map[string]corev1.PersistentVolume
@@ -120,7 +121,8 @@ func (f *stock) addObjects(ctx context.Context, namespace string) error {
 	return nil
 }
 
-// addJobs adds the Jobs that are held as records. No other test runs, so that they are of the storm.
+// addJobs adds the Jobs that are held as records. No other test runs, so that they are of the
+// storm.
 func (f *stock) addJobs(ctx context.Context) error {
 	jobs, err := kube.BatchV1().Jobs(ownNamespace).List(ctx, all)
 	if err != nil {
@@ -147,7 +149,8 @@ func (s *storm) complaints(found stock, used bool) error {
 	return errors.Join(out...)
 }
 
-// complaint says what is wrong with a claim: one that is kept is used, or is to be gone as all others are.
+// complaint says what is wrong with a claim: one that is kept is used, or is to be gone as all
+// others are.
 func (s *storm) complaint(c *stormClaim, found stock, used bool) error {
 	if c.isKept() && used {
 		return s.mismatch(c, found)

@@ -25,14 +25,17 @@ const (
 	wrongBy         = 10 * time.Minute
 	// toAnswer is how long an act goes on trying: whom it asks may not be there.
 	toAnswer = 12 * time.Minute
-	// toRest has room for a claim that no backend had room for when Cinder was back: it is tried again five minutes later.
+	// toRest has room for a claim that no backend had room for when Cinder was back: it is tried
+	// again five minutes later.
 	toRest = 12 * time.Minute
 )
 
-// API server, etcd, Cinder and all dispatchers are killed three times each, the disk of etcd is full once, and the clock of a node is off by ten
-// minutes, while a hundred claims are made and used by pods, twenty of them grow, and a hundred others are deleted. Then everything comes to
-// rest: each claim is bound to one volume, all data are read through the kubelet of the other node, and of what was deleted nothing is left. The
-// moments come from a seed, which is printed; STORM_SEED=n repeats them. No other test runs meanwhile.
+// API server, etcd, Cinder and all dispatchers are killed three times each, the disk of etcd is
+// full once, and the clock of a node is off by ten minutes, while a hundred claims are made and
+// used by pods, twenty of them grow, and a hundred others are deleted. Then everything comes to
+// rest: each claim is bound to one volume, all data are read through the kubelet of the other node,
+// and of what was deleted nothing is left. The moments come from a seed, which is printed;
+// STORM_SEED=n repeats them. No other test runs meanwhile.
 func TestNothingIsLostInAStorm(t *testing.T) {
 	w := newWorld(t, "storm")
 	s := w.newStorm(stormSeed(t))
@@ -71,7 +74,8 @@ type storm struct {
 	reports *reports
 }
 
-// act is something that happens at a moment of the storm, or later if the act before it in its thread takes longer.
+// act is something that happens at a moment of the storm, or later if the act before it in its
+// thread takes longer.
 type act struct {
 	at   time.Duration
 	what string // is printed, unless it is empty

@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// walksByPath is the bash provisioner, except that it deletes by busybox's rm, which names each file by its path.
+// walksByPath is the bash provisioner, except that it deletes by busybox's rm, which names each
+// file by its path.
 func walksByPath() map[string]string {
 	return map[string]string{
 		"image": bashImage, "verbs": "provision,delete", "service-account-name": "directory-provisioner",
@@ -37,8 +38,8 @@ spec:
 	}
 }
 
-// The attack of TestDeleteReachesNoOtherVolumeByLinksThatAPodSwaps succeeds where an image deletes by path. It reaches the one victim
-// that it names, so that other tests may run meanwhile.
+// The attack of TestDeleteReachesNoOtherVolumeByLinksThatAPodSwaps succeeds where an image deletes
+// by path. It reaches the one victim that it names, so that other tests may run meanwhile.
 func TestLinksThatAPodSwapsLeadADeleteByPathToOtherVolumes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "by-path")

@@ -15,8 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// swapsLinks is what the attacker's pod runs in its volume. As soon as a delete has begun with the directory d, it replaces that by a link to the
-// directory of all volumes, where the delete would find the victim's by a name that it has read in d. Of 60,000 files 200 show that it has begun.
+// swapsLinks is what the attacker's pod runs in its volume. As soon as a delete has begun with the
+// directory d, it replaces that by a link to the directory of all volumes, where the delete would
+// find the victim's by a name that it has read in d. Of 60,000 files 200 show that it has begun.
 const swapsLinks = `cd /data
 mkdir -p "d/$VICTIM/deeper"
 seq 60000 | sed 's,^,d/f,' | xargs touch
@@ -30,7 +31,8 @@ if [ -d ".d/$VICTIM" ]; then echo swapped in time; else echo swapped too late; f
 while sleep 0.1; do [ -L d ] || ln -s .. d 2>/dev/null || true; done
 `
 
-// victim makes a claim on node1 whose volume has a file, and returns its PV's name and the file as the node has it.
+// victim makes a claim on node1 whose volume has a file, and returns its PV's name and the file as
+// the node has it.
 func (w *world) victim() (pv, file string) {
 	w.t.Helper()
 	claim := w.claim(directoryClass, "victim")
@@ -39,8 +41,9 @@ func (w *world) victim() (pv, file string) {
 	return w.bound(claim).Name, filepath.Join(directory("1", claim), "file")
 }
 
-// swapsWhileDeleted deletes a claim while its pod still writes, as any user may who may change the claim: without the finalizer pvc-protection, Kubernetes
-// does not wait for the pod. It reports whether the pod's swap was in time.
+// swapsWhileDeleted deletes a claim while its pod still writes, as any user may who may change the
+// claim: without the finalizer pvc-protection, Kubernetes does not wait for the pod. It reports
+// whether the pod's swap was in time.
 func (w *world) swapsWhileDeleted(claim *corev1.PersistentVolumeClaim, victim string) bool {
 	w.t.Helper()
 	pod := shell(claim.Name, "node1", swapsLinks, claim)
@@ -68,7 +71,8 @@ func (w *world) printed(pod, word string) string {
 	return string(log)
 }
 
-// A pod that still writes to its volume while that is deleted leads the delete nowhere else, and its volume is deleted as well.
+// A pod that still writes to its volume while that is deleted leads the delete nowhere else, and
+// its volume is deleted as well.
 func TestDeleteReachesNoOtherVolumeByLinksThatAPodSwaps(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "swapped")
@@ -89,7 +93,8 @@ func TestDeleteReachesNoOtherVolumeByLinksThatAPodSwaps(t *testing.T) {
 	equal(t, "the victim's file", string(text), "precious\n")
 }
 
-// A directory with the sticky bit, such as a TMPDIR, lets only its owner delete what is in it, or who has CAP_FOWNER.
+// A directory with the sticky bit, such as a TMPDIR, lets only its owner delete what is in it, or
+// who has CAP_FOWNER.
 func TestVolumeWithAStickyDirectoryOfAnotherUserIsDeleted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "sticky")

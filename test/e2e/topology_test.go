@@ -31,7 +31,8 @@ func (w *world) label(node, key, value string) {
 	w.must(err, "label the node "+node)
 }
 
-// crowded is the bash provisioner, except that node1 has no capacity left when half of the work is done.
+// crowded is the bash provisioner, except that node1 has no capacity left when half of the work is
+// done.
 func crowded() map[string]string {
 	return map[string]string{
 		"image": bashImage, "verbs": "provision,delete", "service-account-name": "directory-provisioner",
@@ -63,8 +64,8 @@ spec:
 	}
 }
 
-// A claim leaves a node without capacity: what was made there is undone, and the scheduler selects another node for pod
-// and claim.
+// A claim leaves a node without capacity: what was made there is undone, and the scheduler selects
+// another node for pod and claim.
 func TestClaimMovesToAnotherNodeWhenItsOwnIsFull(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "crowded")
@@ -116,8 +117,8 @@ func (w *world) selected(node string) *corev1.PersistentVolumeClaim {
 	return w.claim(w.ns, "data", func(c *corev1.PersistentVolumeClaim) { c.Annotations = map[string]string{annSelectedNode: node} })
 }
 
-// onMissingNode makes a bound claim whose volume can be reached only from a node that does not exist, under a value of
-// node-gone.
+// onMissingNode makes a bound claim whose volume can be reached only from a node that does not
+// exist, under a value of node-gone.
 func onMissingNode(t *testing.T, policy string) (*world, *corev1.PersistentVolumeClaim, *corev1.PersistentVolume) {
 	t.Helper()
 	w := newWorld(t, "lost-node")
@@ -142,8 +143,8 @@ func TestDeleteRunsOnAnyNodeWhenItsOwnNoLongerExists(t *testing.T) {
 	equal(t, "the node that the image is told", variable(job, "FLEX_SELECTED_NODE"), "node-that-has-gone")
 }
 
-// A force-deleted pod is read all the same: its node confirms that it has ended, and the next run starts after
-// the usual backoff, not after the pod's deadline.
+// A force-deleted pod is read all the same: its node confirms that it has ended, and the next run
+// starts after the usual backoff, not after the pod's deadline.
 func TestForceDeletedPodIsFollowedByAnotherOnceItsNodeHasEndedIt(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "force")

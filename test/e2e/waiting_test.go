@@ -11,9 +11,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Thousands of claims of a class without a config say why they wait, and end no leader: neither the one that sees them come, nor the next one,
-// which looks at all of them for the first time. A claim of another class is served meanwhile. No other test runs, since the leader's lease
-// is that of all.
+// Thousands of claims of a class without a config say why they wait, and end no leader: neither the
+// one that sees them come, nor the next one, which looks at all of them for the first time. A claim
+// of another class is served meanwhile. No other test runs, since the leader's lease is that of
+// all.
 func TestThousandsOfWaitingClaimsEndNoLeader(t *testing.T) {
 	w := newWorld(t, "waiting")
 	const many = 2500
@@ -89,7 +90,8 @@ func holderOf(ctx context.Context) (string, error) {
 	return *lease.Spec.HolderIdentity, nil
 }
 
-// stillLeads reports an error unless a leader holds the lease, and no dispatcher's container was started again.
+// stillLeads reports an error unless a leader holds the lease, and no dispatcher's container was
+// started again.
 func stillLeads(ctx context.Context, leader string, restarts int32) error {
 	holder, err := holderOf(ctx)
 	if err == nil && holder != leader {
@@ -105,7 +107,8 @@ func stillLeads(ctx context.Context, leader string, restarts int32) error {
 	return err
 }
 
-// containerRestarts returns how often the containers of the replicas were started again. It falls when a replica is replaced.
+// containerRestarts returns how often the containers of the replicas were started again. It falls
+// when a replica is replaced.
 func containerRestarts(ctx context.Context) (count int32, err error) {
 	pods, err := replicas(ctx)
 	for _, pod := range pods {

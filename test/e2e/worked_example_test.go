@@ -19,7 +19,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// announcement is what the provisioner of configmaps/seeded-directory.yaml posts about a new volume.
+// announcement is what the provisioner of configmaps/seeded-directory.yaml posts about a new
+// volume.
 type announcement struct {
 	Volume string `json:"volume"`
 	Bytes  int64  `json:"bytes"`
@@ -28,8 +29,8 @@ type announcement struct {
 	bound bool
 }
 
-// A volume begins with its seed's files, and is announced before the claim is bound to it. The receiver fails
-// once, so that the provisioner runs a second time.
+// A volume begins with its seed's files, and is announced before the claim is bound to it. The
+// receiver fails once, so that the provisioner runs a second time.
 func TestSeededDirectoryIsAnnouncedBeforeItsClaimIsBound(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "seed")
@@ -61,7 +62,8 @@ func TestSeededDirectoryIsAnnouncedBeforeItsClaimIsBound(t *testing.T) {
 	}
 }
 
-// receiver takes announcements about a claim, at a URL that pods reach. The first is answered by an error.
+// receiver takes announcements about a claim, at a URL that pods reach. The first is answered by an
+// error.
 func (w *world) receiver(claim string) (url string, received func() []announcement) {
 	w.t.Helper()
 	var mu sync.Mutex
@@ -87,8 +89,8 @@ func (w *world) receiver(claim string) (url string, received func() []announceme
 	}
 }
 
-// A vendor's image is pulled by its digest, with the Secret of the vendor's registry; no registry is here, and
-// the claim says that.
+// A vendor's image is pulled by its digest, with the Secret of the vendor's registry; no registry
+// is here, and the claim says that.
 func TestProprietaryImageIsPulledWithItsSecret(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "vendor")
@@ -124,9 +126,10 @@ func (w *world) secret(name string, kind corev1.SecretType, key, value string) {
 	})
 }
 
-// The pod of an isolated node has no network when it begins: it reached the API server before, no longer does, and its
-// claim is bound all the same. The bridge of this lab enforces no NetworkPolicy, so the test drops the traffic itself, and
-// checks that the shipped policy selects this pod.
+// The pod of an isolated node has no network when it begins: it reached the API server before, no
+// longer does, and its claim is bound all the same. The bridge of this lab enforces no
+// NetworkPolicy, so the test drops the traffic itself, and checks that the shipped policy selects
+// this pod.
 func TestIsolatedNodeProvisionsWithoutAnyNetwork(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "isolated")
@@ -161,7 +164,8 @@ func TestIsolatedNodeProvisionsWithoutAnyNetwork(t *testing.T) {
 	equal(t, "nodes with the directory of a deleted claim", w.holders(claim), "[]")
 }
 
-// untilCutOff is an init container that first reaches the API server, and ends when it no longer does.
+// untilCutOff is an init container that first reaches the API server, and ends when it no longer
+// does.
 const untilCutOff = `  initContainers:
     - name: cut
       image: ` + bashImage + `

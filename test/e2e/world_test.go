@@ -24,7 +24,8 @@ func labelled(selector string) metav1.ListOptions {
 	return metav1.ListOptions{LabelSelector: selector}
 }
 
-// world is what one test works with: a namespace of its own, and what has to be cleaned up after it.
+// world is what one test works with: a namespace of its own, and what has to be cleaned up after
+// it.
 type world struct {
 	t  *testing.T
 	ns string
@@ -38,8 +39,8 @@ type world struct {
 	removals []func()
 }
 
-// newWorld makes a namespace whose name begins with e2e- and name. It is deleted at the end of
-// the test, with every claim and all that was made for one; what stays behind fails the test.
+// newWorld makes a namespace whose name begins with e2e- and name. It is deleted at the end of the
+// test, with every claim and all that was made for one; what stays behind fails the test.
 func newWorld(t *testing.T, name string) *world {
 	t.Helper()
 	w := &world{t: t}
@@ -52,7 +53,8 @@ func newWorld(t *testing.T, name string) *world {
 	return w
 }
 
-// ctx outlives the test, since it is needed for the clean-up. Every request has a deadline of its own.
+// ctx outlives the test, since it is needed for the clean-up. Every request has a deadline of its
+// own.
 func (w *world) ctx() context.Context { return context.WithoutCancel(w.t.Context()) }
 
 func (w *world) must(err error, what string) {
@@ -91,7 +93,8 @@ func (w *world) removeNamespace() {
 	w.gone(err, "namespace "+w.ns)
 }
 
-// removeClaims deletes the test's pods and claims, and waits until nothing of them is left anywhere.
+// removeClaims deletes the test's pods and claims, and waits until nothing of them is left
+// anywhere.
 func (w *world) removeClaims() {
 	now := metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}
 	w.must(kube.CoreV1().Pods(w.ns).DeleteCollection(w.ctx(), now, all), "delete the test's pods")
@@ -111,7 +114,8 @@ func (w *world) gone(err error, what string) {
 	}
 }
 
-// nothingLeft reports an error unless there is no claim, no PV, no Secret, no volume, and no Job that is held as a record.
+// nothingLeft reports an error unless there is no claim, no PV, no Secret, no volume, and no Job
+// that is held as a record.
 func nothingLeft(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
 	uid := string(claim.UID)
 	var left []error
@@ -144,8 +148,8 @@ func known(err error) error {
 	return err
 }
 
-// poll calls look until it returns no error, and returns its last error. A call may outlast the timeout: the error of a
-// cancelled request would say nothing.
+// poll calls look until it returns no error, and returns its last error. A call may outlast the
+// timeout: the error of a cancelled request would say nothing.
 func poll(ctx context.Context, timeout time.Duration, look func(context.Context) error) error {
 	return pollEvery(ctx, 200*time.Millisecond, timeout, look)
 }

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// offers is a config whose container has no access to the cluster: it says where the volume is, and the
-// dispatcher writes the PV.
+// offers is a config whose container has no access to the cluster: it says where the volume is, and
+// the dispatcher writes the PV.
 func offers(words string) map[string]string {
 	return scripted(deletes+fmt.Sprintf(`echo "%s" >/dev/termination-log`, strings.ReplaceAll(words, `"`, `\"`)), nil)
 }
@@ -37,7 +37,8 @@ func TestDispatcherWritesThePVOfAContainerWithoutAToken(t *testing.T) {
 	w.vanished(claim)
 }
 
-// A described PV that is not allowed is refused before admission would, and an event of the claim says why and what to do.
+// A described PV that is not allowed is refused before admission would, and an event of the claim
+// says why and what to do.
 func TestDescribedPVOfANodesDirectoryIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "refused")
@@ -53,7 +54,8 @@ func TestDescribedPVOfANodesDirectoryIsRefused(t *testing.T) {
 	w.event(claim, "ProvisioningFailed", "the directory "+own+"/deeper of a node, which must be "+own+":", "Remedy: ")
 }
 
-// A provisioning pod may write the PV of its own claim and no other, and only with the sources that its namespace allows.
+// A provisioning pod may write the PV of its own claim and no other, and only with the sources that
+// its namespace allows.
 func TestPodWritesOnlyThePVOfItsOwnClaim(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "pv-policy")
@@ -88,8 +90,8 @@ try UID /var/lib/flex-volumes/pvc-UID UID x`
 	}
 }
 
-// runAs runs a script to its end, in a pod with a ServiceAccount, and returns what it printed. The pod has the gate that every
-// provisioning pod must be created with, and is released at once.
+// runAs runs a script to its end, in a pod with a ServiceAccount, and returns what it printed. The
+// pod has the gate that every provisioning pod must be created with, and is released at once.
 func (w *world) runAs(namespace, name, account, script string) string {
 	w.t.Helper()
 	there := *w

@@ -46,7 +46,8 @@ func main() {
 type tree struct {
 	lines, testLines, stores int
 	packages                 map[string]bool
-	// names are the values of the constants under our prefix: labels, annotations, finalizers, gates.
+	// names are the values of the constants under our prefix: labels, annotations, finalizers,
+	// gates.
 	names map[string]bool
 	// structs are the names of the fields of the dispatcher's structs, by "package.Name".
 	structs map[string][]string
@@ -125,7 +126,8 @@ func (t *tree) declarations(rel string, f *ast.File) {
 	})
 }
 
-// constant notes a label, an annotation, a finalizer or a gate: a constant that is contract.Domain and more.
+// constant notes a label, an annotation, a finalizer or a gate: a constant that is contract.Domain
+// and more.
 func (t *tree) constant(v *ast.ValueSpec) {
 	for i, name := range v.Names {
 		if i >= len(v.Values) {
@@ -195,8 +197,8 @@ func (t *tree) facts() int {
 	return n
 }
 
-// walk returns the files that one opens who reads from a function on, in order: each function of decide that is named leads to its file, and is
-// read once.
+// walk returns the files that one opens who reads from a function on, in order: each function of
+// decide that is named leads to its file, and is read once.
 func (t *tree) walk(from string) []string {
 	var stays []string
 	seen := map[string]bool{}

@@ -45,7 +45,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// dispatch runs a leading dispatcher until its caches are filled and its queue has been worked off, and prints the memory that it uses then.
+// dispatch runs a leading dispatcher until its caches are filled and its queue has been worked off,
+// and prints the memory that it uses then.
 func dispatch(url string) error {
 	client, err := kubernetes.NewForConfig(&rest.Config{Host: url})
 	if err != nil {
@@ -73,7 +74,8 @@ func dispatch(url string) error {
 	return err
 }
 
-// awaitIdle waits until the queue has been worked off. A dispatcher that has nothing to do allocates next to nothing.
+// awaitIdle waits until the queue has been worked off. A dispatcher that has nothing to do
+// allocates next to nothing.
 func awaitIdle(ctx context.Context) {
 	const perSecond = 10_000
 	var m runtime.MemStats
@@ -113,7 +115,8 @@ func kernelSays(status, field string) uint64 {
 	return 0
 }
 
-// shipped returns the memory limit of the dispatcher's Deployment, and the GOMEMLIMIT of its container.
+// shipped returns the memory limit of the dispatcher's Deployment, and the GOMEMLIMIT of its
+// container.
 func shipped(t *testing.T) (limit uint64, soft string) {
 	t.Helper()
 	text, err := os.ReadFile("../../deploy/base/dispatcher.yaml")
@@ -137,7 +140,8 @@ func shipped(t *testing.T) (limit uint64, soft string) {
 	return 0, ""
 }
 
-// Without it Go lets as much garbage grow as there is live memory, beyond the limit of the container.
+// Without it Go lets as much garbage grow as there is live memory, beyond the limit of the
+// container.
 func TestTheCollectorKnowsTheShippedLimit(t *testing.T) {
 	limit, soft := shipped(t)
 	quantity, err := resource.ParseQuantity(strings.TrimSuffix(soft, "B"))

@@ -196,8 +196,9 @@ func (s *apiServer) must(err error) {
 	}
 }
 
-// grow adds bound claims with their PVs until there are so many. They are written to etcd as the API server writes them, many at a time: by
-// the API server it would take most of the time of the run.
+// grow adds bound claims with their PVs until there are so many. They are written to etcd as the
+// API server writes them, many at a time: by the API server it would take most of the time of the
+// run.
 func (s *apiServer) grow(claims int) {
 	s.t.Helper()
 	const inTransaction = 250

@@ -51,7 +51,8 @@ const (
 	plotTop, plotBottom   = 34.0, 34.0
 )
 
-// plot is one of the panels: what was measured over the number of claims, both on scales of their own.
+// plot is one of the panels: what was measured over the number of claims, both on scales of their
+// own.
 type plot struct {
 	title string
 	lines []plotLine

@@ -26,20 +26,24 @@ const (
 // scale is what was measured in a cluster of a size.
 type scale struct {
 	Claims int `json:"claims"`
-	// Ready and Served are seconds from the start of the process: until /readyz answers 200, and until a claim that waits has its Job.
+	// Ready and Served are seconds from the start of the process: until /readyz answers 200, and
+	// until a claim that waits has its Job.
 	Ready  float64 `json:"ready"`
 	Served float64 `json:"served"`
 	// StartCPU is seconds of a core that the process has used until then.
 	StartCPU float64 `json:"startCPU"`
-	// Next is seconds from the creation of a claim until its Job was created, when the dispatcher had been at rest.
+	// Next is seconds from the creation of a claim until its Job was created, when the dispatcher
+	// had been at rest.
 	Next float64 `json:"next"`
-	// Idle is how much of a core is used without work, StandbyIdle by a replica that does not lead, in percent.
+	// Idle is how much of a core is used without work, StandbyIdle by a replica that does not lead,
+	// in percent.
 	Idle        float64 `json:"idle"`
 	StandbyIdle float64 `json:"standbyIdle,omitempty"`
 	// RSS and Peak are MiB.
 	RSS  uint64 `json:"rss"`
 	Peak uint64 `json:"peak"`
-	// Death and Stop are seconds from the leader's end until a claim that was made then has its Job.
+	// Death and Stop are seconds from the leader's end until a claim that was made then has its
+	// Job.
 	Death float64 `json:"death,omitempty"`
 	Stop  float64 `json:"stop,omitempty"`
 }
@@ -145,7 +149,8 @@ func (d *dispatcher) status(field string) uint64 {
 	return kernelSays(string(text), field) >> 20
 }
 
-// measureScale measures in a cluster as it is: a start, and a leader at rest. If it is asked for, it measures how other replicas follow.
+// measureScale measures in a cluster as it is: a start, and a leader at rest. If it is asked for,
+// it measures how other replicas follow.
 func measureScale(s *apiServer, failover bool) scale {
 	s.t.Helper()
 	waits := s.newClaim()
@@ -182,7 +187,8 @@ func measureFailover(s *apiServer, leader *dispatcher, out *scale) *dispatcher {
 	return third
 }
 
-// follow ends the leader, and returns after how many seconds another one has served a claim that was made then.
+// follow ends the leader, and returns after how many seconds another one has served a claim that
+// was made then.
 func follow(s *apiServer, leader *dispatcher, signal os.Signal) float64 {
 	s.t.Helper()
 	ended := make(chan time.Time)

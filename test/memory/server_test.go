@@ -83,7 +83,8 @@ func kindOf(path string) string {
 	return "Unknown"
 }
 
-// list sends a page of the objects. Asked for any version, an API server sends all of them, whatever the limit is.
+// list sends a page of the objects. Asked for any version, an API server sends all of them,
+// whatever the limit is.
 func (p page) list(w http.ResponseWriter, r *http.Request) {
 	limit, _ := strconv.Atoi(r.URL.Query().Get("limit"))
 	first, _ := strconv.Atoi(r.URL.Query().Get("continue"))
@@ -131,7 +132,8 @@ func (p page) watch(w http.ResponseWriter, r *http.Request) {
 
 func uidOf(i int) types.UID { return types.UID(fmt.Sprintf("6f0c3b1e-2d4a-4c8e-9a57-%012x", i)) }
 
-// managed is what the managers of an object leave on it, about as much as on a claim of a StatefulSet.
+// managed is what the managers of an object leave on it, about as much as on a claim of a
+// StatefulSet.
 func managed() []metav1.ManagedFieldsEntry {
 	fields := `{"f:metadata":{"f:annotations":{".":{},"f:pv.kubernetes.io/bind-completed":{}}},"f:spec":{"f:volumeName":{},"f:resources":{"f:requests":{".":{},"f:storage":{}}}}}`
 	var out []metav1.ManagedFieldsEntry

@@ -7,8 +7,9 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
 )
 
-// act returns the state after the write of an action that was decided on seen, the visible part of an earlier or of
-// this state. A write that the API server refuses changes nothing. It returns false where the model ends.
+// act returns the state after the write of an action that was decided on seen, the visible part of
+// an earlier or of this state. A write that the API server refuses changes nothing. It returns
+// false where the model ends.
 func (w *world) act(s, seen state, action decide.Action) (state, bool) {
 	switch a := action.(type) {
 	case decide.Wait, decide.ReportProblem, decide.AwaitSlot:
@@ -82,7 +83,8 @@ func resize(s *state, to decide.ResizeStage) {
 // deletesPV reports whether the confirmation of a run begins with the deletion of its PV.
 func deletesPV(run decide.Run) bool { return run.Verb == contract.Delete && !run.IsUndo() }
 
-// deleteJudged deletes the PV of a reclaim that is confirmed, unless it has changed since it was seen. It reports whether it did.
+// deleteJudged deletes the PV of a reclaim that is confirmed, unless it has changed since it was
+// seen. It reports whether it did.
 func (w *world) deleteJudged(s, seen *state, run decide.Run) bool {
 	if same := s.pv == seen.pv || w.careless && s.pv.exists(); !same || !s.pv.exists() {
 		return false
@@ -94,7 +96,8 @@ func (w *world) deleteJudged(s, seen *state, run decide.Run) bool {
 	return true
 }
 
-// ungate removes the gate of a pod, whatever has changed since it was seen. A pod that is deleted gets no node all the same.
+// ungate removes the gate of a pod, whatever has changed since it was seen. A pod that is deleted
+// gets no node all the same.
 func ungate(s, seen *state, run decide.Run) {
 	at := s.same(seen, run)
 	if at < 0 || s.jobs[at].deleting {
@@ -162,7 +165,8 @@ func runOf(action decide.Action) decide.Run {
 	}
 }
 
-// actOnJob writes on a Job or its pod. A patch of a Job checks that it has not changed since it was seen.
+// actOnJob writes on a Job or its pod. A patch of a Job checks that it has not changed since it was
+// seen.
 func actOnJob(s, seen *state, action decide.Action) {
 	run := runOf(action)
 	if run.Name == "" {

@@ -1,6 +1,7 @@
 package model
 
-// cacheOf is a kind of objects with a cache of its own. A cache may be behind the others of its leader, and never goes back.
+// cacheOf is a kind of objects with a cache of its own. A cache may be behind the others of its
+// leader, and never goes back.
 type cacheOf uint8
 
 const (
@@ -81,7 +82,8 @@ func (j *job) setPod(from *job) {
 	j.pod, j.gated, j.end, j.deleting, j.forced, j.kept, j.late = from.pod, from.gated, from.end, from.deleting, from.forced, from.kept, from.late
 }
 
-// viewKey names what the caches of a leader show: a number for each kind, and config and nodes, which are never old.
+// viewKey names what the caches of a leader show: a number for each kind, and config and nodes,
+// which are never old.
 type viewKey struct {
 	of           [kinds]uint32
 	config, kept uint8
@@ -95,7 +97,8 @@ type view struct {
 	lost         bool
 }
 
-// merged returns a view as one state. It is what the writes are compared with that check what has changed.
+// merged returns a view as one state. It is what the writes are compared with that check what has
+// changed.
 func (v *view) merged() state {
 	out := v.of[ofClaims]
 	out.pv, out.rescue, out.static, out.jobs = v.of[ofPVs].pv, v.of[ofPVs].rescue, v.of[ofPVs].static, v.of[ofJobs].jobs

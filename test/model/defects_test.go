@@ -6,8 +6,9 @@ type defect struct {
 	finds func(b broken) bool
 }
 
-// knownDefects are what the model finds today. Whoever corrects the rules removes the entry: the test fails when a
-// listed defect is not found any more, and when something is found that is not listed.
+// knownDefects are what the model finds today. Whoever corrects the rules removes the entry: the
+// test fails when a listed defect is not found any more, and when something is found that is not
+// listed.
 var knownDefects = []defect{
 	{"A2, by a PV of another name that came and went while no leader looked", func(b broken) bool {
 		return b.law == lawData && !b.right && b.other && !b.looked

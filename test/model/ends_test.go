@@ -6,7 +6,8 @@ import (
 
 // The laws of the ends ask what follows without people and without failures.
 
-// fairSteps are what Kubernetes and containers do by themselves when nothing fails, the first possible one first.
+// fairSteps are what Kubernetes and containers do by themselves when nothing fails, the first
+// possible one first.
 func fairSteps() []step {
 	var out, last []step
 	for _, s := range append(kubernetesSteps(), containerSteps()...) {
@@ -22,8 +23,8 @@ func fairSteps() []step {
 // restWithin is after how many steps everything rests at the latest.
 const restWithin = 200
 
-// ends finds out how a state ends, once for all states on the way. Either the leader writes whenever it can, or Kubernetes and containers
-// come first.
+// ends finds out how a state ends, once for all states on the way. Either the leader writes
+// whenever it can, or Kubernetes and containers come first.
 type ends struct {
 	e           *explorer
 	fair        []step
@@ -36,7 +37,8 @@ func newEnds(e *explorer, leaderFirst bool) *ends {
 	return &ends{e: e, fair: fairSteps(), leaderFirst: leaderFirst, known: map[state]end{}}
 }
 
-// end is how a state ends: what it breaks, if anything, and the reason of the event that says what an administrator has to do, if one does.
+// end is how a state ends: what it breaks, if anything, and the reason of the event that says what
+// an administrator has to do, if one does.
 type end struct {
 	broken
 	told string
@@ -72,7 +74,8 @@ func (n *ends) of(s state) (found end, steps []string) {
 	return found, steps
 }
 
-// step returns the next state, or what the end breaks. Where the model ends nothing is known, so nothing is broken.
+// step returns the next state, or what the end breaks. Where the model ends nothing is known, so
+// nothing is broken.
 func (n *ends) step(s state) (after state, how string, last *end) {
 	id := n.e.decide(&s, [kinds]uint32{}, [kinds]bool{})
 	d := &n.e.decisions[id]
@@ -163,7 +166,8 @@ func (s *state) accountedFor() bool {
 	return s.storage == nothing || s.storage == adopted || s.isAnyHeld() || s.pv.exists() || s.rescue.phase != noPV || s.told || s.spared
 }
 
-// remedied returns what is wrong with an end that an event reports: nothing if an administrator can lead it to a good one, by one step or two.
+// remedied returns what is wrong with an end that an event reports: nothing if an administrator can
+// lead it to a good one, by one step or two.
 func (n *ends) remedied(last end) broken {
 	if n.helped == nil {
 		n.helped = map[state]bool{}

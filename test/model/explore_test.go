@@ -11,7 +11,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/resolve"
 )
 
-// second is the second leader: what it is about to write, decided on an earlier state, and which of its caches are behind. 0 is nothing.
+// second is the second leader: what it is about to write, decided on an earlier state, and which of
+// its caches are behind. 0 is nothing.
 type second struct {
 	holds   uint32
 	deleted bool          // it has confirmed a reclaim so far that the PV is deleted
@@ -138,7 +139,8 @@ func (e *explorer) noteWrites(after, before *state) {
 	}
 }
 
-// freeze adds the states in which a cache of the second leader does not show what a step has changed.
+// freeze adds the states in which a cache of the second leader does not show what a step has
+// changed.
 func (e *explorer) freeze(after state, from int32, how string, action uint32) {
 	if from < 0 || after.freezes == e.w.freezes {
 		return
@@ -180,7 +182,8 @@ func (e *explorer) add(s state, from int32, how string, action uint32) {
 	}
 }
 
-// looked is what a decision is made on: what the caches show, and what the API server would if they do not prove enough.
+// looked is what a decision is made on: what the caches show, and what the API server would if they
+// do not prove enough.
 type looked struct{ cached, live viewKey }
 
 // decide returns the number of what a leader decides whose caches show this.
@@ -247,7 +250,8 @@ func (e *explorer) write(s state, at int32, id uint32, who string) {
 	e.follow(after, at, who, id)
 }
 
-// leadSecond lets the second leader look, or write what it decided when it looked, or lets a cache of it catch up.
+// leadSecond lets the second leader look, or write what it decided when it looked, or lets a cache
+// of it catch up.
 func (e *explorer) leadSecond(s state, at int32) {
 	for k := range kinds {
 		if s.second.frozen[k] != 0 {
@@ -268,7 +272,8 @@ func (e *explorer) leadSecond(s state, at int32) {
 	e.follow(s, at, "the second leader looks", id)
 }
 
-// writeSecond lets the second leader write. When it confirms a reclaim it may pause once more between its two writes.
+// writeSecond lets the second leader write. When it confirms a reclaim it may pause once more
+// between its two writes.
 func (e *explorer) writeSecond(s state, at int32, id uint32) {
 	d, half := &e.decisions[id], s.second.deleted
 	c, confirms := d.action.(decide.Confirm)

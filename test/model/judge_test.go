@@ -36,7 +36,8 @@ func (eventsOf) List(context.Context, metav1.ListOptions) (*corev1.EventList, er
 	return &corev1.EventList{Items: []corev1.Event{{Reason: "FailedCreate", Message: "exceeded quota"}}}, nil
 }
 
-// look observes what the caches show, or what is read live, by the shipped observe, and decides, by the shipped decide.
+// look observes what the caches show, or what is read live, by the shipped observe, and decides, by
+// the shipped decide.
 func (w *world) look(cached, read *view, hasSlot bool) decide.Action {
 	caches := w.caches(cached)
 	reader := caches.Cached()

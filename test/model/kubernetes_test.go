@@ -208,7 +208,8 @@ func misfitting(w *world, s state, next func(state)) {
 	}).take(w, s, next)
 }
 
-// failing lets each container end with each code that it may end with. An answer is lost where it has done all.
+// failing lets each container end with each code that it may end with. An answer is lost where it
+// has done all.
 func failing(w *world, s state, next func(state)) {
 	if s.failures == w.fails {
 		return
@@ -244,8 +245,8 @@ func (j *job) getsPod() {
 	j.pod, j.gated, j.kept, j.inFlight, j.fresh = podWaiting, true, true, false, false
 }
 
-// delete deletes a Job, in the background or, also when that was done before, in the foreground. The garbage collector deletes its pod before it, or
-// after it.
+// delete deletes a Job, in the background or, also when that was done before, in the foreground.
+// The garbage collector deletes its pod before it, or after it.
 func (j *job) delete(background bool) {
 	j.background = background
 	if !j.terminating {

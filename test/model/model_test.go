@@ -22,7 +22,8 @@ type tally struct {
 	unknown                        map[broken]bool
 }
 
-// add adds an exploration. What it has found that is not listed is reported at once: make mutants need not wait for the other worlds.
+// add adds an exploration. What it has found that is not listed is reported at once: make mutants
+// need not wait for the other worlds.
 func (c *tally) add(t *testing.T, e *explorer) {
 	t.Helper()
 	c.Lock()
@@ -78,8 +79,8 @@ func checkDefects(t *testing.T, all *tally) {
 	}
 }
 
-// least is how many states, transitions and decisions an exploration reaches at least. A model that no longer reaches
-// its states would find nothing.
+// least is how many states, transitions and decisions an exploration reaches at least. A model that
+// no longer reaches its states would find nothing.
 func least() (states, transitions, decisions int) {
 	if isFull() {
 		return 4_000_000, 10_000_000, 500_000

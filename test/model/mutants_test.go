@@ -9,7 +9,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
 )
 
-// mutant is a wrong rule, the law that it breaks, and a world in which the shipped rules break none.
+// mutant is a wrong rule, the law that it breaks, and a world in which the shipped rules break
+// none.
 type mutant struct {
 	law   law
 	world world
@@ -139,7 +140,8 @@ func blind(w world) world {
 	return w
 }
 
-// offered is a world in which Kubernetes may bind the claim to a PV that exists, before it has asked for a new one.
+// offered is a world in which Kubernetes may bind the claim to a PV that exists, before it has
+// asked for a new one.
 func offered() world {
 	return world{name: "offered", verbs: "provision,delete", ahead: true, acts: offersPV, most: 1, fails: 1, states: 6_000}
 }

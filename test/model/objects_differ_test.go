@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// What tells two states apart must be seen in their objects: then there is a way back from the objects to the state, and the leaders decide on
-// all that the model says is visible.
+// What tells two states apart must be seen in their objects: then there is a way back from the
+// objects to the state, and the leaders decide on all that the model says is visible.
 func TestModelStatesThatDifferHaveObjectsThatDiffer(t *testing.T) {
 	t.Parallel()
 	for _, w := range worlds(false) {
@@ -34,7 +34,8 @@ func TestModelStatesThatDifferHaveObjectsThatDiffer(t *testing.T) {
 	}
 }
 
-// shownState returns a view as one state without what no object says: which run it was whose result the claim has, once that run no longer exists.
+// shownState returns a view as one state without what no object says: which run it was whose result
+// the claim has, once that run no longer exists.
 func shownState(v *view) state {
 	s := v.merged()
 	if s.published != 0 && s.find(provision, s.published/2) < 0 {

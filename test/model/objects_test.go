@@ -27,7 +27,8 @@ const (
 	class     = "gold"
 )
 
-// now is the time in every state. A retry is always due, and a Job is older than the moments that stuck waits for.
+// now is the time in every state. A retry is always due, and a Job is older than the moments that
+// stuck waits for.
 var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 func ago(d time.Duration) metav1.Time { return metav1.NewTime(now.Add(-d)) }
@@ -236,7 +237,8 @@ func genUID(gen uint8) types.UID {
 	return types.UID("0d4c9a52-77a1-4f0e-8f4e-00000000000" + strconv.Itoa(int(gen)))
 }
 
-// rescuedPV returns a PV that an administrator has written for the UID's volume, without any mark of ours.
+// rescuedPV returns a PV that an administrator has written for the UID's volume, without any mark
+// of ours.
 func rescuedPVOf(r rescued) *corev1.PersistentVolume {
 	pv := &corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: "rescued", UID: "22222222-77a1-4f0e-8f4e-1b2c3d4e5f60", ResourceVersion: "9", CreationTimestamp: ago(time.Minute)},

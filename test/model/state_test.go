@@ -46,7 +46,8 @@ type volume struct {
 // exists reports whether the PV does.
 func (v volume) exists() bool { return v.phase != noPV }
 
-// rescued is a PV of another name, by an administrator. It names the claim and has the volume of the UID.
+// rescued is a PV of another name, by an administrator. It names the claim and has the volume of
+// the UID.
 type rescued struct{ phase phase }
 
 // verb of a run.
@@ -85,7 +86,8 @@ const (
 	unknown
 )
 
-// progress is how far a container is, which only it knows. It continues when its pod was deleted by force.
+// progress is how far a container is, which only it knows. It continues when its pod was deleted by
+// force.
 type progress uint8
 
 const (
@@ -173,7 +175,8 @@ const (
 // maxJobs is the largest number of Jobs that a state holds. A launch beyond it is not explored.
 const maxJobs = 3
 
-// state is everything that is true at one moment. It is comparable, and what observe can see of it is visible.
+// state is everything that is true at one moment. It is comparable, and what observe can see of it
+// is visible.
 type state struct {
 	claim     claimIs
 	request   uint8 // version of what the claim asks for
@@ -272,7 +275,8 @@ func (s *state) hasOrphan() bool {
 	return false
 }
 
-// touchClaim is called with every change of the claim: an announced rescheduling is of the claim as it was.
+// touchClaim is called with every change of the claim: an announced rescheduling is of the claim as
+// it was.
 func (s *state) touchClaim() {
 	for i := range s.jobs {
 		if s.jobs[i].stage == announced {

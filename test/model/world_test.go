@@ -55,8 +55,8 @@ func (w *world) start() state {
 	return s
 }
 
-// worlds are explored one after another. In the quick ones only one group of people's acts is possible in each, and
-// only the nearest states are visited.
+// worlds are explored one after another. In the quick ones only one group of people's acts is
+// possible in each, and only the nearest states are visited.
 func worlds(isFull bool) []world {
 	out := []world{
 		{name: "delete", verbs: "provision,delete", acts: rescues, most: 1, fails: 1, states: 9_000},
@@ -95,7 +95,8 @@ func worlds(isFull bool) []world {
 	return out
 }
 
-// How many states are visited at most in each world of the full model. With two leaders a state costs less, since they decide on the same.
+// How many states are visited at most in each world of the full model. With two leaders a state
+// costs less, since they decide on the same.
 const (
 	fullStates      = 60_000
 	fullStatesOfTwo = 800_000

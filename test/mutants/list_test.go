@@ -1,5 +1,6 @@
-// Package mutants_test changes the code in one place at a time, and checks that the test which is named for the change fails: a test that cannot fail proves
-// nothing. make mutants runs it. That the list in mutants.yaml fits the code is checked by make test.
+// Package mutants_test changes the code in one place at a time, and checks that the test which is
+// named for the change fails: a test that cannot fail proves nothing. make mutants runs it. That
+// the list in mutants.yaml fits the code is checked by make test.
 package mutants_test
 
 import (
@@ -27,7 +28,8 @@ type mutant struct {
 	Beside string `json:"beside"`
 }
 
-// Least is how many mutants there are at least, and leastBeside how many of them model or simulation find, too.
+// Least is how many mutants there are at least, and leastBeside how many of them model or
+// simulation find, too.
 const (
 	least       = 150
 	leastBeside = 36

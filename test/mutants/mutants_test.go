@@ -23,7 +23,8 @@ type finder struct {
 	shows *regexp.Regexp
 }
 
-// beside are model and simulation. They are packages of their own, so no test that is named for a mutant takes part in them. A seed that keeps all laws prints nothing.
+// beside are model and simulation. They are packages of their own, so no test that is named for a
+// mutant takes part in them. A seed that keeps all laws prints nothing.
 var beside = map[string]finder{
 	"model": {
 		in: "test/model", test: "TestModelFindsEveryKnownDefectAndNoOther",
@@ -69,7 +70,8 @@ func (f finder) mustPass(t *testing.T, tests ...string) {
 	}
 }
 
-// TestMutantsAreFound compiles each mutant with the tests that are to find it. One that does not compile proves nothing, and fails.
+// TestMutantsAreFound compiles each mutant with the tests that are to find it. One that does not
+// compile proves nothing, and fails.
 func TestMutantsAreFound(t *testing.T) { //nolint:tparallel // the group ends before the table is printed
 	t.Parallel()
 	all := readMutants(t)
@@ -92,7 +94,8 @@ func TestMutantsAreFound(t *testing.T) { //nolint:tparallel // the group ends be
 	t.Log("\n" + table(results))
 }
 
-// overlay writes what go test -overlay reads, which takes one file for another, and returns the flag.
+// overlay writes what go test -overlay reads, which takes one file for another, and returns the
+// flag.
 func (m mutant) overlay(t *testing.T) string {
 	t.Helper()
 	path, changed := m.apply(t)
@@ -125,7 +128,8 @@ func (f finder) mustFind(t *testing.T, overlay string) finding {
 	return out
 }
 
-// find compiles the test, with flags, and runs it until it shows what it has found. It returns that, or nothing, the output, and how the run has ended.
+// find compiles the test, with flags, and runs it until it shows what it has found. It returns
+// that, or nothing, the output, and how the run has ended.
 func (f finder) find(t *testing.T, used *cost, flags ...string) (by, said string, ended error) {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), "test")

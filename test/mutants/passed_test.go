@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// whyNotPassed returns why the output and the end of a run do not show that all tests have passed, or nil. A run that was killed, that took too long, or in which a test
-// was not found has no line that says FAIL.
+// whyNotPassed returns why the output and the end of a run do not show that all tests have passed,
+// or nil. A run that was killed, that took too long, or in which a test was not found has no line
+// that says FAIL.
 func whyNotPassed(tests []string, said string, ended error) error {
 	if ended != nil {
 		return fmt.Errorf("the run has ended with: %w", ended)

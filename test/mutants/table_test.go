@@ -56,7 +56,8 @@ func (sum *totals) add(r result) {
 	}
 }
 
-// table has a line for each mutant that was tried, and ends with the totals. Its seconds are those of a processor.
+// table has a line for each mutant that was tried, and ends with the totals. Its seconds are those
+// of a processor.
 func table(results []result) string {
 	var out strings.Builder
 	columns, sum := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0), totals{}

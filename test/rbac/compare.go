@@ -17,15 +17,17 @@ type Request struct {
 	Name      string // of the object, or empty
 	Refused   bool   // by the authorizer: no rule allows it
 	AllowedBy string // what the authorizer says of a request that it allows
-	// StandIn says that an account of a test asked, which has the same roles in namespaces of its own.
+	// StandIn says that an account of a test asked, which has the same roles in namespaces of its
+	// own.
 	StandIn bool
 }
 
-// What stands in for a shipped account in the end-to-end tests is an account of its name in a namespace of a test, which has the shipped
-// roles there.
+// What stands in for a shipped account in the end-to-end tests is an account of its name in a
+// namespace of a test, which has the shipped roles there.
 const standInNamespaces = "e2e-"
 
-// RequestOf completes a request by the name of its user, and reports whether that is a ServiceAccount. A stand-in counts as the shipped account.
+// RequestOf completes a request by the name of its user, and reports whether that is a
+// ServiceAccount. A stand-in counts as the shipped account.
 func (m Manifests) RequestOf(user string, r Request) (Request, bool) {
 	account, is := strings.CutPrefix(user, "system:serviceaccount:")
 	namespace, name, _ := strings.Cut(account, ":")
@@ -106,7 +108,8 @@ func (g Grant) covers(r Request) bool {
 		(g.Namespace == "" || r.StandIn || g.Namespace == r.Namespace)
 }
 
-// authorizedName is the name that the authorizer knows. A creation has none in its URL, though the audit log takes it from the object.
+// authorizedName is the name that the authorizer knows. A creation has none in its URL, though the
+// audit log takes it from the object.
 func (r Request) authorizedName() string {
 	if r.Verb == "create" && !strings.Contains(r.Resource, "/") {
 		return ""
@@ -122,7 +125,8 @@ func (r Request) what() string {
 	return text
 }
 
-// isOfKubernetes reports whether the authorizer allowed a request by a binding that Kubernetes makes for every account.
+// isOfKubernetes reports whether the authorizer allowed a request by a binding that Kubernetes
+// makes for every account.
 func isOfKubernetes(allowedBy string) bool {
 	return strings.HasPrefix(allowedBy, `RBAC: allowed by ClusterRoleBinding "system:`)
 }
@@ -151,8 +155,9 @@ func (c *comparison) allMissing() []string {
 	return out
 }
 
-// unused returns the rules without a request and without a reason. Of a role that an account has in several namespaces it returns the namespaces
-// without a request, too: a stand-in shows that the role is needed, and not where.
+// unused returns the rules without a request and without a reason. Of a role that an account has in
+// several namespaces it returns the namespaces without a request, too: a stand-in shows that the
+// role is needed, and not where.
 func (c *comparison) unused(grants []Grant) []string {
 	out, places := map[string]bool{}, map[string]bool{} // places are bindings, true if they are used
 	for _, g := range grants {

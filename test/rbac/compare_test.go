@@ -47,7 +47,8 @@ func parsed(t *testing.T, text string) rbac.Manifests {
 
 const leases = "leases.coordination.k8s.io"
 
-// asked are requests that use all of the small roles. The audit log has the name of what is created.
+// asked are requests that use all of the small roles. The audit log has the name of what is
+// created.
 func asked() []rbac.Request {
 	return []rbac.Request{
 		{Account: "system/worker", Verb: "create", Resource: leases, Namespace: "system", Name: "leader"},
@@ -97,7 +98,8 @@ func TestRequestsAreComparedWithRules(t *testing.T) {
 	}
 }
 
-// A binding that no request needed is unused, although the same role is used in another namespace, or by a stand-in.
+// A binding that no request needed is unused, although the same role is used in another namespace,
+// or by a stand-in.
 func TestBindingThatNoRequestNeededIsUnused(t *testing.T) {
 	const second = `---
 kind: RoleBinding
@@ -158,7 +160,8 @@ func TestStandInShowsThatARoleIsNeeded(t *testing.T) {
 	}
 }
 
-// The dispatchers of the tests have the shipped roles in namespaces of the tests. An account of another name there is no concern of the comparison.
+// The dispatchers of the tests have the shipped roles in namespaces of the tests. An account of
+// another name there is no concern of the comparison.
 func TestAccountOfATestStandsInForTheShippedOne(t *testing.T) {
 	m := parsed(t, small)
 	for user, want := range map[string]string{

@@ -56,8 +56,9 @@ type Refusal struct {
 	Reason    string
 }
 
-// Provoked are the refusals that the end-to-end tests provoke. Every other test that wants a refusal has an account of its own, or
-// impersonates one, which the audit log notes as a request of the administrator.
+// Provoked are the refusals that the end-to-end tests provoke. Every other test that wants a
+// refusal has an account of its own, or impersonates one, which the audit log notes as a request of
+// the administrator.
 var Provoked = []Refusal{
 	{"TestConfigNamespaceThatGoesStopsOnlyItsOwnClasses", "flex-dispatcher", "e2e-team-", "the RoleBinding there is deleted"},
 }

@@ -39,7 +39,8 @@ func (r rule) permission() string {
 	return strings.TrimSpace(r.verb + " " + r.resource + " " + r.name)
 }
 
-// ResourceName writes a resource as errors of the API server do: "jobs.batch", "persistentvolumeclaims/status".
+// ResourceName writes a resource as errors of the API server do: "jobs.batch",
+// "persistentvolumeclaims/status".
 func ResourceName(group, resource, subresource string) string {
 	if subresource != "" {
 		resource += "/" + subresource
@@ -174,8 +175,9 @@ func (r role) grants() []Grant {
 	return out
 }
 
-// Faults returns what is wrong with the manifests whatever a run shows: wildcards, rules that no audit log can show, roles without a
-// binding, bindings of roles or accounts that are not shipped, and what an account is given twice.
+// Faults returns what is wrong with the manifests whatever a run shows: wildcards, rules that no
+// audit log can show, roles without a binding, bindings of roles or accounts that are not shipped,
+// and what an account is given twice.
 func (m Manifests) Faults() []string {
 	var out []string
 	bound := map[string]bool{}

@@ -25,7 +25,8 @@ func shipped(t *testing.T) rbac.Manifests {
 	return m
 }
 
-// No shipped role has a wildcard, none is without a binding, and no account is given anything twice.
+// No shipped role has a wildcard, none is without a binding, and no account is given anything
+// twice.
 func TestShippedRolesHaveNoFaults(t *testing.T) {
 	for _, fault := range shipped(t).Faults() {
 		t.Error(fault)
@@ -41,7 +42,8 @@ func requestsFor(grants []rbac.Grant) []rbac.Request {
 	return out
 }
 
-// A run that uses every permission finds none missing and none unused. Without any one of the rules it finds that something is missing.
+// A run that uses every permission finds none missing and none unused. Without any one of the rules
+// it finds that something is missing.
 func TestEachShippedPermissionThatIsTakenAwayIsMissed(t *testing.T) {
 	grants := shipped(t).Grants()
 	requests := requestsFor(grants)
@@ -78,7 +80,8 @@ func isOf(e rbac.Exception, g rbac.Grant) bool {
 	return strings.HasSuffix(g.Account, "/"+e.Account) && e.Verb == g.Verb && e.Resource == g.Resource
 }
 
-// What is excused is shipped, and has a reason. The tests that reasons and provoked refusals name exist.
+// What is excused is shipped, and has a reason. The tests that reasons and provoked refusals name
+// exist.
 func TestExceptionsNameWhatIsShipped(t *testing.T) {
 	grants := shipped(t).Grants()
 	for _, e := range rbac.Unused {

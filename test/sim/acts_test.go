@@ -17,7 +17,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder/cindertest"
 )
 
-// act is something that a person does, or that fails. do returns what it was about, empty if there was nothing.
+// act is something that a person does, or that fails. do returns what it was about, empty if there
+// was nothing.
 type act struct {
 	name string
 	do   func(*world) string
@@ -204,7 +205,8 @@ func (w *world) work(r *fakecluster.Run) fakecluster.Exit {
 	}
 }
 
-// workOnBatch is what a container does for several claims. It may die on the way, with results for those that it has done.
+// workOnBatch is what a container does for several claims. It may die on the way, with results for
+// those that it has done.
 func (w *world) workOnBatch(all []*fakecluster.Run) fakecluster.Exit {
 	if w.calm || w.rand.IntN(3) > 0 {
 		return fakecluster.EachAlone(all, w.work)
@@ -225,7 +227,8 @@ func works(r *fakecluster.Run) fakecluster.Exit {
 	return fakecluster.Exit{Message: fmt.Sprintf(`{"source": {"nfs": {"server": "10.10.2.4", "path": "/%s"}}}`, r.PV.Name)}
 }
 
-// deleteJob deletes a Job as kubectl does, or, one time in three, without its pods, as the API server does where a client does not say how.
+// deleteJob deletes a Job as kubectl does, or, one time in three, without its pods, as the API
+// server does where a client does not say how.
 func (w *world) deleteJob(job *batchv1.Job) {
 	if w.rand.IntN(3) > 0 {
 		fakecluster.Delete(w, fakecluster.Admin, job)

@@ -19,14 +19,16 @@ import (
 
 // admission is what a write meets before it is stored.
 type admission struct {
-	// refused is the resource that dispatchers may not write, full that of which a quota allows no more.
+	// refused is the resource that dispatchers may not write, full that of which a quota allows no
+	// more.
 	refused, full string
 	// stripped is what a webhook takes off, one of strippable.
 	stripped string
 }
 
-// strippable is what webhooks take off. Labels and annotations of Jobs are not among it: a dispatcher that dies before it has deleted a Job without them leaves one that an
-// administrator has to delete, see docs/reliability.md.
+// strippable is what webhooks take off. Labels and annotations of Jobs are not among it: a
+// dispatcher that dies before it has deleted a Job without them leaves one that an administrator
+// has to delete, see docs/reliability.md.
 var strippable = []string{"outcomes of Jobs", "finalizers of Jobs", "finalizers of pods", "gates of pods", "annotations of claims"}
 
 var admissionFaults = []act{
@@ -70,7 +72,8 @@ func forbidden(resource, why string) error {
 	return apierrors.NewForbidden(schema.GroupResource{Resource: resource}, "", errors.New(why))
 }
 
-// changesJobs reports whether a webhook changes Jobs. A dispatcher that gets no answer does not learn of it.
+// changesJobs reports whether a webhook changes Jobs. A dispatcher that gets no answer does not
+// learn of it.
 func (a admission) changesJobs() bool { return strings.HasSuffix(a.stripped, " of Jobs") }
 
 // strip takes off an object what the webhook takes off, if it is about that.

@@ -21,7 +21,8 @@ var arranged = []act{
 	{"a claim is deleted, and the node of its volume removed", (*world).loseNode},
 }
 
-// begun is of how many worlds one has served its first claims when people and faults begin. In the others they begin before.
+// begun is of how many worlds one has served its first claims when people and faults begin. In the
+// others they begin before.
 const begun = 2
 
 // serveFirst lets the first claims be served.
@@ -32,8 +33,8 @@ func (w *world) serveFirst() {
 	}
 }
 
-// releasedPV returns a PV whose claim does not exist any more, and that is kept, or nil. If there is none, an administrator retains one that is bound, and its user deletes the
-// claim.
+// releasedPV returns a PV whose claim does not exist any more, and that is kept, or nil. If there
+// is none, an administrator retains one that is bound, and its user deletes the claim.
 func (w *world) releasedPV() *corev1.PersistentVolume {
 	if released := pvsIn(w, corev1.VolumeReleased); len(released) > 0 {
 		return pickOne(w, released)
@@ -110,8 +111,8 @@ func (w *world) createBatch() {
 // leaving is of how many times one a batch is left: it costs more than other acts.
 const leaving = 3
 
-// leaveBatch deletes a claim of a Job that has others, and that cannot start, since its image cannot be pulled. The first of the claims gets a Job of its own, which has started
-// before.
+// leaveBatch deletes a claim of a Job that has others, and that cannot start, since its image
+// cannot be pulled. The first of the claims gets a Job of its own, which has started before.
 func (w *world) leaveBatch() string {
 	if w.rand.IntN(leaving) > 0 {
 		return ""

@@ -30,8 +30,9 @@ func (w *world) makeBackup() {
 	w.backup = backup{fakecluster.List[*corev1.PersistentVolume](w), fakecluster.List[*corev1.PersistentVolumeClaim](w), fakecluster.List[*batchv1.Job](w)}
 }
 
-// restore creates what does not exist any more as Velero does: first the retained PVs that have their volumes, for the claims of their names and not as those of a provisioner,
-// then their claims, which name them, and the Jobs that had not ended.
+// restore creates what does not exist any more as Velero does: first the retained PVs that have
+// their volumes, for the claims of their names and not as those of a provisioner, then their
+// claims, which name them, and the Jobs that had not ended.
 func (w *world) restore() string {
 	restored := ""
 	for _, pv := range w.backup.pvs {
@@ -53,7 +54,8 @@ func (w *world) restore() string {
 	return restored
 }
 
-// isRestored reports whether a PV of a backup is restored: the policy of one whose volume is not copied is Retain, and an administrator sees that its volume is there.
+// isRestored reports whether a PV of a backup is restored: the policy of one whose volume is not
+// copied is Retain, and an administrator sees that its volume is there.
 func (w *world) isRestored(pv *corev1.PersistentVolume) bool {
 	return pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain && pv.DeletionTimestamp == nil && pv.Spec.ClaimRef != nil &&
 		fakecluster.Get[*corev1.PersistentVolume](w, "", pv.Name) == nil && w.volumes()[pv.Annotations[contract.AnnClaimUID]] == 1

@@ -30,14 +30,17 @@ const cinderImage = "localhost/cinder:v1"
 // storage is the Cinder of a world.
 type storage struct {
 	*cindertest.Server
-	// down, lossy and dies are faults: no request arrives, answers get lost, Cinder dies while it creates the next attachment.
+	// down, lossy and dies are faults: no request arrives, answers get lost, Cinder dies while it
+	// creates the next attachment.
 	down, lossy, dies bool
-	// elsewhere is another project of the same Cinder, in which nothing can be made. project is that to which the login leads.
+	// elsewhere is another project of the same Cinder, in which nothing can be made. project is
+	// that to which the login leads.
 	elsewhere *cindertest.Server
 	project   string
 	// failed are the statuses that volumes had before they failed, by ID.
 	failed map[string]string
-	// missed are the UIDs of the claims for which an undo has looked in the other project: no record says in which one a run without a PV has made its volume.
+	// missed are the UIDs of the claims for which an undo has looked in the other project: no
+	// record says in which one a run without a PV has made its volume.
 	missed map[string]bool
 }
 
@@ -119,7 +122,8 @@ func (w *world) runCinder(ctx context.Context, c *fakecluster.Container) fakeclu
 	return exit
 }
 
-// note notes an undo that has succeeded in the other project, and that one has looked in the own project since. An undo has a Job of its own.
+// note notes an undo that has succeeded in the other project, and that one has looked in the own
+// project since. An undo has a Job of its own.
 func (s *storage) note(t input.Task, project string, exit fakecluster.Exit) {
 	if t.Request.Undo && exit.Code == 0 {
 		s.missed[t.Request.UID] = project == otherProject
@@ -177,8 +181,8 @@ func (t *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// diesAfter reports whether Cinder has died between the two writes of a request, if this has created an attachment; before is how many attachments there were. Cinder is up again
-// at once.
+// diesAfter reports whether Cinder has died between the two writes of a request, if this has
+// created an attachment; before is how many attachments there were. Cinder is up again at once.
 func (s *storage) diesAfter(before int) bool {
 	if !s.dies || len(s.Attachments()) <= before {
 		return false

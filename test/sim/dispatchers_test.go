@@ -103,7 +103,8 @@ func (w *world) goingOn() []fakecluster.Move {
 // moves is all that can happen next.
 func (w *world) moves() []fakecluster.Move { return append(w.Moves(), w.goingOn()...) }
 
-// end ends a dispatcher. One that pauses goes on before, as a leader whose lease another has taken meanwhile.
+// end ends a dispatcher. One that pauses goes on before, as a leader whose lease another has taken
+// meanwhile.
 func (w *world) end(p *fakecluster.Process) {
 	w.goOn()
 	w.End(p)

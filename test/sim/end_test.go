@@ -15,8 +15,9 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 )
 
-// endAll lets people delete all claims and volumes, and checks that every finalizer goes. What is stuck has to say so by an event of the last minutes, and
-// the administrator does what the event says.
+// endAll lets people delete all claims and volumes, and checks that every finalizer goes. What is
+// stuck has to say so by an event of the last minutes, and the administrator does what the event
+// says.
 func (w *world) endAll() {
 	for _, claim := range fakecluster.List[*corev1.PersistentVolumeClaim](w) {
 		w.do("a user deletes "+claim.Name, func() { fakecluster.Delete(w, fakecluster.User, claim) })
@@ -45,10 +46,12 @@ var forgets = regexp.MustCompile(regexp.QuoteMeta(jobs.AnnForget) + "=([0-9a-f-]
 // deletes finds the pod that an event names to be deleted.
 var deletes = regexp.MustCompile("kubectl -n ([a-z0-9-]+) delete pod ([a-z0-9.-]+)$")
 
-// deletesIfLeft finds the pod that an event names to be deleted if it waits for its gate and its Job no longer exists.
+// deletesIfLeft finds the pod that an event names to be deleted if it waits for its gate and its
+// Job no longer exists.
 var deletesIfLeft = regexp.MustCompile("the pod ([a-z0-9.-]+) of the same claim may still run. Remedy: if its Job no longer exists and it has a scheduling gate, delete it$")
 
-// deleteLeftPods deletes the pods that fresh events name since their Jobs were deleted without them.
+// deleteLeftPods deletes the pods that fresh events name since their Jobs were deleted without
+// them.
 func (w *world) deleteLeftPods() {
 	for _, e := range w.Events.About("", "RunNotConfirmed") {
 		if !w.said().isFresh(e) {
@@ -72,8 +75,9 @@ func isToDelete(note string, pod *corev1.Pod) bool {
 	return found != nil && found[1] == pod.Namespace && found[2] == pod.Name
 }
 
-// doAsEventsSay does as events of the last minutes say: an administrator deletes pods that nothing starts, and, where a revision does not exist any more,
-// gives up records, and retains the volumes of PVs that are being deleted.
+// doAsEventsSay does as events of the last minutes say: an administrator deletes pods that nothing
+// starts, and, where a revision does not exist any more, gives up records, and retains the volumes
+// of PVs that are being deleted.
 func (w *world) doAsEventsSay() {
 	w.deleteLeftPods()
 	said := map[string]bool{}
@@ -98,7 +102,8 @@ func (w *world) doAsEventsSay() {
 	}
 }
 
-// isToRetain reports whether a fresh event names Retain as the way out of a PV that is being deleted. It is about the PV, or about the claim that was never bound to it.
+// isToRetain reports whether a fresh event names Retain as the way out of a PV that is being
+// deleted. It is about the PV, or about the claim that was never bound to it.
 func (w *world) isToRetain(pv *corev1.PersistentVolume) bool {
 	if pv.DeletionTimestamp == nil || pv.Status.Phase == corev1.VolumeBound {
 		return false

@@ -34,8 +34,9 @@ func (w *world) checkSize() {
 	}
 }
 
-// checkParallel checks that of no class more containers are at work than its max-parallel, counted from what the kubelets run. Two leaders at a time do not see
-// each other's Jobs at once, and the deletes of audits are beside it.
+// checkParallel checks that of no class more containers are at work than its max-parallel, counted
+// from what the kubelets run. Two leaders at a time do not see each other's Jobs at once, and the
+// deletes of audits are beside it.
 func (w *world) checkParallel() {
 	atWork := w.AtWork()
 	if len(atWork) < 2 {
@@ -51,13 +52,15 @@ func (w *world) checkParallel() {
 	}
 }
 
-// takesSlot reports whether a pod is of a Job that takes a slot, and that one dispatcher alone has created.
+// takesSlot reports whether a pod is of a Job that takes a slot, and that one dispatcher alone has
+// created.
 func (w *world) takesSlot(pod *corev1.Pod) bool {
 	job := fakecluster.Get[*batchv1.Job](w, pod.Namespace, pod.Labels[batchv1.JobNameLabel])
 	return job != nil && job.CreationTimestamp.After(w.shared)
 }
 
-// checkRest checks a world that is at rest: each claim that lives has its volume, and the audit finds nothing but what an administrator has, or an event reports.
+// checkRest checks a world that is at rest: each claim that lives has its volume, and the audit
+// finds nothing but what an administrator has, or an event reports.
 func (w *world) checkRest() {
 	for _, claim := range fakecluster.List[*corev1.PersistentVolumeClaim](w) {
 		w.checkClaim(claim)
@@ -92,8 +95,9 @@ func (w *world) state(ever map[string]*corev1.PersistentVolumeClaim) audit.State
 	return s
 }
 
-// isUsersToChange reports whether a claim cannot be served as it is: it is to be a clone of one that is not bound, does not exist any more, is of
-// another class now, or has grown since, or was handed a larger volume or one of another class; or it names a PV that it cannot be bound to.
+// isUsersToChange reports whether a claim cannot be served as it is: it is to be a clone of one
+// that is not bound, does not exist any more, is of another class now, or has grown since, or was
+// handed a larger volume or one of another class; or it names a PV that it cannot be bound to.
 func (w *world) isUsersToChange(claim *corev1.PersistentVolumeClaim) bool {
 	switch {
 	case claim.DeletionTimestamp != nil || claim.Status.Phase == corev1.ClaimBound:
@@ -148,8 +152,9 @@ func (w *world) checkClaim(claim *corev1.PersistentVolumeClaim) {
 	}
 }
 
-// checkGrown checks that a claim has the size that it asks for, or that a fresh event says why it has not. A file system that no kubelet grows is left to an administrator: then the
-// PV has that size.
+// checkGrown checks that a claim has the size that it asks for, or that a fresh event says why it
+// has not. A file system that no kubelet grows is left to an administrator: then the PV has that
+// size.
 func (w *world) checkGrown(claim *corev1.PersistentVolumeClaim) {
 	asked, has := claim.Spec.Resources.Requests.Storage(), claim.Status.Capacity.Storage()
 	if claim.Status.AllocatedResourceStatuses[corev1.ResourceStorage] == corev1.PersistentVolumeClaimNodeResizePending {
@@ -165,8 +170,9 @@ func (w *world) checkGrown(claim *corev1.PersistentVolumeClaim) {
 	}
 }
 
-// retained returns the UIDs of the claims whose volumes an administrator has: the policy of the PV was Retain in the end, or once while the PV was
-// terminating, or the PV was deleted before a dispatcher had put its finalizer on it. No finalizer can be put on a terminating PV.
+// retained returns the UIDs of the claims whose volumes an administrator has: the policy of the PV
+// was Retain in the end, or once while the PV was terminating, or the PV was deleted before a
+// dispatcher had put its finalizer on it. No finalizer can be put on a terminating PV.
 func (w *world) retained() map[string]bool {
 	out, unprotected, freed := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, change := range w.Server.History() {

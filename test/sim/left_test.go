@@ -13,12 +13,14 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 )
 
-// past is what has happened to the volume of one claim, as far as it can explain that the volume stays in the storage.
+// past is what has happened to the volume of one claim, as far as it can explain that the volume
+// stays in the storage.
 type past struct {
 	claim *corev1.PersistentVolumeClaim
 	// jobs are the names of the Jobs that served the claim.
 	jobs map[string]bool
-	// forgotten: an administrator has given up a record. retained: the policy was Retain. removed: the PV was deleted. rewritten: an administrator has written it.
+	// forgotten: an administrator has given up a record. retained: the policy was Retain. removed:
+	// the PV was deleted. rewritten: an administrator has written it.
 	forgotten, retained, removed, rewritten bool
 }
 
@@ -43,8 +45,8 @@ func (w *world) pastOf(claim *corev1.PersistentVolumeClaim) past {
 	return p
 }
 
-// left returns why events say that the volume of the claim stays in the storage, or nothing. What they say has to be so: an undo that is left out for no
-// reason would be excused by its own event.
+// left returns why events say that the volume of the claim stays in the storage, or nothing. What
+// they say has to be so: an undo that is left out for no reason would be excused by its own event.
 func (p past) left(events []fakecluster.Event) string {
 	for _, e := range events {
 		if e.Reason != "LeftBehind" || !p.isAbout(e) {

@@ -66,7 +66,8 @@ func (w *world) createNamespace(namespace string) {
 	}
 }
 
-// emptyNamespace deletes what is in the namespace that is terminating. When nothing is left, it is deleted, and there is a new one with a RoleBinding.
+// emptyNamespace deletes what is in the namespace that is terminating. When nothing is left, it is
+// deleted, and there is a new one with a RoleBinding.
 func (w *world) emptyNamespace() {
 	if !w.terminating {
 		return
@@ -82,7 +83,8 @@ func (w *world) emptyNamespace() {
 	w.tell("the namespace has gone, and an administrator creates it again")
 }
 
-// deleteAll deletes all objects of a type in the namespace that is terminating, and returns how many are left.
+// deleteAll deletes all objects of a type in the namespace that is terminating, and returns how
+// many are left.
 func deleteAll[O fakecluster.Object](w *world) int {
 	for _, obj := range inFurther[O](w) {
 		fakecluster.Delete(w, fakecluster.KubeControllerManager, obj)
@@ -94,7 +96,8 @@ func inFurther[O fakecluster.Object](w *world) []O {
 	return fakecluster.ListOf(w, func(obj O) bool { return obj.GetNamespace() == further })
 }
 
-// forgetRecords lets an administrator give up the records that a namespace waits for, of each Job one after the other.
+// forgetRecords lets an administrator give up the records that a namespace waits for, of each Job
+// one after the other.
 func (w *world) forgetRecords() {
 	if !w.terminating {
 		return

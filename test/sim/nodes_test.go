@@ -13,7 +13,8 @@ import (
 // nodes are those of the world.
 var nodes = []string{"node-1", "node-2"}
 
-// aheadMost is how far the clock of a node may be ahead or behind, and driftMost how far it is set while pods run.
+// aheadMost is how far the clock of a node may be ahead or behind, and driftMost how far it is set
+// while pods run.
 const (
 	aheadMost = 10 * time.Minute
 	driftMost = 25 * time.Second
@@ -86,7 +87,8 @@ func (w *world) setReady(node *corev1.Node, ready corev1.ConditionStatus) {
 	})
 }
 
-// markOutOfService marks a node whose machine is off. Its pods are evicted, and the garbage collector of pods ends them.
+// markOutOfService marks a node whose machine is off. Its pods are evicted, and the garbage
+// collector of pods ends them.
 func (w *world) markOutOfService(node *corev1.Node) {
 	w.PowerOff(node.Name)
 	fakecluster.Update(w, fakecluster.Admin, node, func(node *corev1.Node) {
@@ -117,7 +119,8 @@ func (w *world) setChoices() {
 	}
 }
 
-// removeNode deletes a node. The garbage collector of pods ends its pods, and knows nothing of their containers.
+// removeNode deletes a node. The garbage collector of pods ends its pods, and knows nothing of
+// their containers.
 func (w *world) removeNode(node *corev1.Node) {
 	if w.Frozen[node.Name] {
 		w.PowerOff(node.Name) // a machine that runs is drained before
@@ -139,7 +142,8 @@ func (w *world) collectPodsOf(node string) {
 	}
 }
 
-// collect is what the garbage collector of pods does with one whose node does not exist, or is out of service.
+// collect is what the garbage collector of pods does with one whose node does not exist, or is out
+// of service.
 func (w *world) collect(pod *corev1.Pod) {
 	if pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
 		fakecluster.Update(w, fakecluster.KubeControllerManager, pod, func(p *corev1.Pod) {

@@ -23,7 +23,8 @@ const (
 	reachFor = 100
 )
 
-// totals are how often each act and fault has happened, and each action and verdict was reached, in all seeds.
+// totals are how often each act and fault has happened, and each action and verdict was reached, in
+// all seeds.
 type totals struct {
 	mu     sync.Mutex
 	seeds  int
@@ -78,7 +79,8 @@ func wanted() []string {
 	return out
 }
 
-// countReached counts the actions and the verdicts of a world. What is done for all claims of a Job at once is counted by what it writes.
+// countReached counts the actions and the verdicts of a world. What is done for all claims of a Job
+// at once is counted by what it writes.
 func (w *world) countReached() {
 	for name, n := range w.Log.Counts() {
 		if strings.HasPrefix(name, "action ") {

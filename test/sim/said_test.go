@@ -25,7 +25,8 @@ func (w *world) said() said { return said{w.Events.About("", ""), time.Now()} }
 // stale is how old the newest event about something that is stuck may be.
 const stale = 15 * time.Minute
 
-// excuse returns why a finding is an administrator's to end, who has kept the volume, or whom an event asks to decide. It returns nothing if it is a defect.
+// excuse returns why a finding is an administrator's to end, who has kept the volume, or whom an
+// event asks to decide. It returns nothing if it is a defect.
 func (s said) excuse(f audit.Finding, retained, missed bool, left func() string) string {
 	switch isVolume := f.Kind == audit.VolumeLeft || f.Kind == audit.SecretLeft; {
 	case isVolume && retained:
@@ -41,8 +42,9 @@ func (s said) excuse(f audit.Finding, retained, missed bool, left func() string)
 	}
 }
 
-// isInDoubt reports whether a fresh event about an object whose name holds a text, or that names such an object, says that an administrator has to decide about a
-// volume. That of a PV is emitted on the claim if there is one.
+// isInDoubt reports whether a fresh event about an object whose name holds a text, or that names
+// such an object, says that an administrator has to decide about a volume. That of a PV is emitted
+// on the claim if there is one.
 func (s said) isInDoubt(text string) bool {
 	return slices.ContainsFunc(s.events, func(e fakecluster.Event) bool {
 		return e.Reason == "VolumeInDoubt" && (strings.Contains(e.About, text) || strings.Contains(e.Note, text)) && s.isFresh(e)
@@ -51,7 +53,8 @@ func (s said) isInDoubt(text string) bool {
 
 func (s said) isFresh(e fakecluster.Event) bool { return s.now.Sub(e.At) <= stale }
 
-// toForget returns of which claim a fresh event says that an administrator may give up its record on a Job, or nothing.
+// toForget returns of which claim a fresh event says that an administrator may give up its record
+// on a Job, or nothing.
 func (s said) toForget(job *batchv1.Job) string {
 	for _, e := range s.events {
 		if found := forgets.FindStringSubmatch(e.Note); found != nil && e.About == "Job/"+job.Name && s.isFresh(e) {

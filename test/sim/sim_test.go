@@ -1,10 +1,13 @@
-// Package sim_test simulates a cluster with people in it: users and administrators do what they do, components fail, dispatchers die, and watches lag. A seed
-// decides what happens next, so that what a seed has found happens again. Some classes are served by the Cinder image's own code, each request of which is a
-// step, too. What is checked is that nothing is lost, that no more is at work than allowed, that everything comes to rest once people and faults have ended, and, of some worlds,
-// that every finalizer goes when nothing is needed any more.
+// Package sim_test simulates a cluster with people in it: users and administrators do what they do,
+// components fail, dispatchers die, and watches lag. A seed decides what happens next, so that what
+// a seed has found happens again. Some classes are served by the Cinder image's own code, each
+// request of which is a step, too. What is checked is that nothing is lost, that no more is at work
+// than allowed, that everything comes to rest once people and faults have ended, and, of some
+// worlds, that every finalizer goes when nothing is needed any more.
 //
-// Each act or fault that is added makes the world of every seed another one. So there is no list of seeds that have found something: what one has found stays as a scenario in
-// dispatcher/controller, or as a test of the image's package, with the seed in the message of its commit.
+// Each act or fault that is added makes the world of every seed another one. So there is no list of
+// seeds that have found something: what one has found stays as a scenario in dispatcher/controller,
+// or as a test of the image's package, with the seed in the message of its commit.
 package sim_test
 
 import (
@@ -23,7 +26,8 @@ const usual = 120
 const (
 	// fresh: one of so many seeds was never tried.
 	fresh = 6
-	// repeated is how many seeds happen twice, at least. Where more are asked for, one of a hundred does.
+	// repeated is how many seeds happen twice, at least. Where more are asked for, one of a hundred
+	// does.
 	repeated = 5
 	hundred  = 100
 )
@@ -43,7 +47,8 @@ func TestSeedsComeToRestAndLoseNothing(t *testing.T) {
 	}
 }
 
-// TestSeedsHappenTheSameWayAgain compares whole stories, and each object as it was written: what a seed has found can only be looked at if it happens again.
+// TestSeedsHappenTheSameWayAgain compares whole stories, and each object as it was written: what a
+// seed has found can only be looked at if it happens again.
 func TestSeedsHappenTheSameWayAgain(t *testing.T) {
 	t.Parallel()
 	if os.Getenv("SIM_SEED") != "" {

@@ -33,10 +33,12 @@ func (w *world) freePV() string {
 	return pv.Name
 }
 
-// copies is how the names of PVs begin that an administrator has written over the volumes of others.
+// copies is how the names of PVs begin that an administrator has written over the volumes of
+// others.
 const copies = "kept-"
 
-// copyPV writes another PV over the volume of a PV, for a claim that does not exist: with all that the first one carries, as when a backup is restored, or without.
+// copyPV writes another PV over the volume of a PV, for a claim that does not exist: with all that
+// the first one carries, as when a backup is restored, or without.
 func (w *world) copyPV() string {
 	all := slices.DeleteFunc(fakecluster.List[*corev1.PersistentVolume](w), func(pv *corev1.PersistentVolume) bool { return strings.HasPrefix(pv.Name, copies) })
 	if len(all) == 0 {
@@ -55,7 +57,8 @@ func (w *world) copyPV() string {
 	return pv.Name + " over that of " + of.Name
 }
 
-// removeCopies deletes the PVs that were written over others. When they do not exist any more, it gives up what is kept because of them.
+// removeCopies deletes the PVs that were written over others. When they do not exist any more, it
+// gives up what is kept because of them.
 func (w *world) removeCopies() {
 	some := fakecluster.ListOf(w, func(pv *corev1.PersistentVolume) bool { return strings.HasPrefix(pv.Name, copies) })
 	for _, pv := range some {
@@ -69,7 +72,8 @@ func (w *world) removeCopies() {
 	w.giveUpRivals()
 }
 
-// giveUpRivals gives up the records that are held because of rivals that do not exist any more, as the event asks.
+// giveUpRivals gives up the records that are held because of rivals that do not exist any more, as
+// the event asks.
 func (w *world) giveUpRivals() {
 	for _, job := range fakecluster.List[*batchv1.Job](w) {
 		for _, uid := range jobs.UIDs(job) {

@@ -21,8 +21,9 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 )
 
-// TestMain takes away what client-go does with the errors of watches: it waits between two of them, by clocks of different worlds. It prints how often each
-// act and fault has happened, where SIM_SEEDS asks for more than the usual seeds.
+// TestMain takes away what client-go does with the errors of watches: it waits between two of them,
+// by clocks of different worlds. It prints how often each act and fault has happened, where
+// SIM_SEEDS asks for more than the usual seeds.
 func TestMain(m *testing.M) {
 	debug.SetGCPercent(400)         // a world is small, and thrown away as a whole
 	utilruntime.ErrorHandlers = nil //nolint:reassign // the only way to be rid of its backoff
@@ -37,9 +38,11 @@ func TestMain(m *testing.M) {
 }
 
 const (
-	// actsOfAWorld is how many acts of people and faults a world has. Then people leave it alone, nothing fails any more, and it has to come to rest.
+	// actsOfAWorld is how many acts of people and faults a world has. Then people leave it alone,
+	// nothing fails any more, and it has to come to rest.
 	actsOfAWorld = 60
-	// restWithin is the limit for that, in the world's time, and restFor how long nothing must be written then.
+	// restWithin is the limit for that, in the world's time, and restFor how long nothing must be
+	// written then.
 	restWithin = 12 * time.Hour
 	restFor    = 40 * time.Minute
 	// endedOf is of how many worlds one is ended after that: all claims and PVs are deleted.
@@ -60,7 +63,8 @@ type world struct {
 	counts       map[string]int
 	// cinder is the storage of some classes.
 	cinder storage
-	// admission is what a write meets before it is stored. overtakes is set while others write in between a dispatcher's look and its write, overtaken how often they have.
+	// admission is what a write meets before it is stored. overtakes is set while others write in
+	// between a dispatcher's look and its write, overtaken how often they have.
 	admission admission
 	overtakes bool
 	overtaken int
@@ -159,7 +163,8 @@ func (w *world) afterMove(name string) {
 	}
 }
 
-// step lets one thing happen: an act, a fault, time, or whatever is next for a dispatcher or the rest of the cluster.
+// step lets one thing happen: an act, a fault, time, or whatever is next for a dispatcher or the
+// rest of the cluster.
 func (w *world) step() {
 	synctest.Wait()
 	switch n := w.rand.IntN(100); {
@@ -238,8 +243,9 @@ func (w *world) comeToRest() {
 	}
 }
 
-// giveUp lets people do what events name as remedies, when they have read them for a while: users delete the claims that cannot be served as they are,
-// administrators the PVs that they have written over others.
+// giveUp lets people do what events name as remedies, when they have read them for a while: users
+// delete the claims that cannot be served as they are, administrators the PVs that they have
+// written over others.
 func (w *world) giveUp(healed time.Time) {
 	if time.Since(healed) < 20*time.Minute {
 		return

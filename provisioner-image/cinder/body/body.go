@@ -27,7 +27,8 @@ func (k Connect) ToAttachmentUpdateMap() (map[string]any, error) {
 	return map[string]any{"attachment": map[string]any{"connector": volume.Client(k)}}, nil
 }
 
-// Attach makes an attachment of the volume with this ID. gophercloud always names a server, and Cinder refuses an empty one.
+// Attach makes an attachment of the volume with this ID. gophercloud always names a server, and
+// Cinder refuses an empty one.
 type Attach string
 
 // ToAttachmentCreateMap returns the body of the request.
@@ -35,7 +36,8 @@ func (id Attach) ToAttachmentCreateMap() (map[string]any, error) {
 	return map[string]any{"attachment": map[string]any{"volume_uuid": string(id)}}, nil
 }
 
-// AttachHost attaches a volume to a host, which may have no name: gophercloud then leaves out the field, which Cinder requires.
+// AttachHost attaches a volume to a host, which may have no name: gophercloud then leaves out the
+// field, which Cinder requires.
 type AttachHost struct {
 	Host     string
 	ReadOnly bool
@@ -44,8 +46,8 @@ type AttachHost struct {
 // MountPoint is what Cinder keeps of an attachment to this image's host, and shows as its device.
 const MountPoint = "flex-provisioner"
 
-// ToVolumeAttachMap returns the body of the request. The nodes mount the volume where pods need it, so that the mount
-// point, which Cinder requires, only says who attached it.
+// ToVolumeAttachMap returns the body of the request. The nodes mount the volume where pods need it,
+// so that the mount point, which Cinder requires, only says who attached it.
 func (h AttachHost) ToVolumeAttachMap() (map[string]any, error) {
 	mode := "rw"
 	if h.ReadOnly {

@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// args are the arguments of an action. A connector that is not there is not the same as an empty one.
+// args are the arguments of an action. A connector that is not there is not the same as an empty
+// one.
 type args struct {
 	Connector *map[string]any `json:"connector"`
 	NewSize   int             `json:"new_size"`
@@ -62,8 +63,8 @@ func (s *Server) hostAction(r *http.Request, v *disk, name string, with args) an
 	}
 }
 
-// terminate keeps the export, as tgt does; what changes is the reservation. Of several attachments Cinder does not know
-// which one is meant.
+// terminate keeps the export, as tgt does; what changes is the reservation. Of several attachments
+// Cinder does not know which one is meant.
 func (s *Server) terminate(r *http.Request, v *disk) answer {
 	uses := s.usesOf(v.ID)
 	if s.Release >= guarded && len(uses) > 1 {
@@ -83,7 +84,8 @@ func ambiguous() answer {
 	return fault(http.StatusConflict, "Detach volume from instance using the Compute API")
 }
 
-// attachHost completes the older workflow: the volume is in use without an instance. The same host may ask again.
+// attachHost completes the older workflow: the volume is in use without an instance. The same host
+// may ask again.
 func (s *Server) attachHost(v *disk, with args) answer {
 	switch {
 	case with.Host == nil || with.Mountpoint == "":
@@ -113,8 +115,8 @@ func sanitized(host string) string {
 
 var notInHosts = regexp.MustCompile(`[^\w.-]+`)
 
-// detachHost ends what attachHost began, and removes the export. Of several attachments the request has to name one. Without
-// any the volume is available again, whatever its status was.
+// detachHost ends what attachHost began, and removes the export. Of several attachments the request
+// has to name one. Without any the volume is available again, whatever its status was.
 func (s *Server) detachHost(r *http.Request, v *disk, id string) answer {
 	uses := s.usesOf(v.ID)
 	switch isAmbiguous := id == "" && len(uses) > 1; {
@@ -135,7 +137,8 @@ func (s *Server) detachHost(r *http.Request, v *disk, id string) answer {
 	return answer{http.StatusAccepted, nil}
 }
 
-// statusAfterHost is statusAfterDetach, but an older Cinder does not look at the statuses of the attachments that are left.
+// statusAfterHost is statusAfterDetach, but an older Cinder does not look at the statuses of the
+// attachments that are left.
 func (s *Server) statusAfterHost(v *disk) string {
 	if s.Release < xena && len(s.usesOf(v.ID)) > 0 {
 		return "in-use"
@@ -152,8 +155,8 @@ func (v *disk) reserve() answer {
 	return answer{http.StatusAccepted, nil}
 }
 
-// extend refuses a size that the type forbids before it looks at the status, as Cinder does, and a volume in use to
-// clients of an older microversion.
+// extend refuses a size that the type forbids before it looks at the status, as Cinder does, and a
+// volume in use to clients of an older microversion.
 func (s *Server) extend(v *disk, size, micro int) answer {
 	expected := "available"
 	if v.Status == "in-use" && micro >= 42 {
@@ -176,7 +179,8 @@ func (s *Server) extend(v *disk, size, micro int) answer {
 	return answer{http.StatusAccepted, nil}
 }
 
-// refuseSize returns the refusal of a size, or nil: by the type (400), or by the project's limit of one volume (413).
+// refuseSize returns the refusal of a size, or nil: by the type (400), or by the project's limit of
+// one volume (413).
 func (s *Server) refuseSize(kind string, size int) *answer {
 	var refused answer
 	switch {

@@ -31,8 +31,8 @@ func (s *Server) Attachments() []string {
 	return slices.Sorted(maps.Keys(s.uses))
 }
 
-// Attach makes an attachment without a server and without a request, and gives the volume the status that goes with
-// the attachment's.
+// Attach makes an attachment without a server and without a request, and gives the volume the
+// status that goes with the attachment's.
 func (s *Server) Attach(volumeID, status string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -63,8 +63,9 @@ func (s *Server) LeaveReserved(volumeID string) {
 	s.volumes[volumeID].Status = "attaching"
 }
 
-// DieAttaching makes the newest attachment what a Cinder leaves behind that is killed between the two writes that create it: one to a host is not finished,
-// and its volume does not show it; any other does not exist, and its volume is reserved.
+// DieAttaching makes the newest attachment what a Cinder leaves behind that is killed between the
+// two writes that create it: one to a host is not finished, and its volume does not show it; any
+// other does not exist, and its volume is reserved.
 func (s *Server) DieAttaching() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -108,13 +109,14 @@ func (s *Server) usesOf(volumeID string) []*use {
 	return found
 }
 
-// isAttached reports whether the volume's attach_status is attached, which its status need not say: an administrator
-// can change the status alone, and so does a failure.
+// isAttached reports whether the volume's attach_status is attached, which its status need not say:
+// an administrator can change the status alone, and so does a failure.
 func (s *Server) isAttached(v *disk) bool {
 	return v.attached || slices.ContainsFunc(s.usesOf(v.ID), func(u *use) bool { return u.Status == "attached" })
 }
 
-// statusAfterDetach returns the status of a volume by the attachments that are left. Failed ones do not count.
+// statusAfterDetach returns the status of a volume by the attachments that are left. Failed ones do
+// not count.
 func (s *Server) statusAfterDetach(v *disk) string {
 	status := "available"
 	for _, u := range s.usesOf(v.ID) {
@@ -253,7 +255,8 @@ func (s *Server) update(r *http.Request, u *use, v *disk) answer {
 	return u.connect(v, body.Attachment.Connector)
 }
 
-// connect exports the volume for the attachment. The answer shows the status that the attachment had before.
+// connect exports the volume for the attachment. The answer shows the status that the attachment
+// had before.
 func (u *use) connect(v *disk, connector map[string]any) answer {
 	kind, data, refused := v.export(connector)
 	if refused != "" {

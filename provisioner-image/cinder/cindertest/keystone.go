@@ -19,7 +19,8 @@ type Keystone struct {
 
 	// Password is the only right password, and the only right secret of an application credential.
 	Password string
-	// Type is the type of Cinder in the catalog, and CatalogURL its address there, instead of the usual ones.
+	// Type is the type of Cinder in the catalog, and CatalogURL its address there, instead of the
+	// usual ones.
 	Type, CatalogURL string
 	// Tokens counts the tokens that were issued.
 	Tokens atomic.Int32
@@ -27,8 +28,8 @@ type Keystone struct {
 	Asked atomic.Value
 }
 
-// NewKeystone starts a Keystone whose catalog names the Cinder, as public endpoint in RegionOne; the
-// caller closes it.
+// NewKeystone starts a Keystone whose catalog names the Cinder, as public endpoint in RegionOne;
+// the caller closes it.
 func NewKeystone(cinder *Server) *Keystone {
 	k := &Keystone{Password: "Passw0rd!", Type: "volumev3", CatalogURL: cinder.Endpoint() + "/" + Project}
 	k.Server = httptest.NewServer(http.HandlerFunc(k.serve))

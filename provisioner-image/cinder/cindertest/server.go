@@ -46,20 +46,25 @@ type Server struct {
 	Instead func(*http.Request) *Reply
 	// Quota is the number of volumes that may exist.
 	Quota int
-	// MaxSize is the largest size that every volume type allows, and VolumeLimit the largest that the project's quota
-	// does, in GiB. Zero is no limit.
+	// MaxSize is the largest size that every volume type allows, and VolumeLimit the largest that
+	// the project's quota does, in GiB. Zero is no limit.
 	MaxSize, VolumeLimit int
-	// Release is the major version of Cinder whose answers these are: 17 (Victoria), 21 (Zed), 26 or 28.
+	// Release is the major version of Cinder whose answers these are: 17 (Victoria), 21 (Zed), 26
+	// or 28.
 	Release int
-	// MaxMicro is the newest microversion, 3.MaxMicro. It is the release's unless a test changes it.
+	// MaxMicro is the newest microversion, 3.MaxMicro. It is the release's unless a test changes
+	// it.
 	MaxMicro int
 	// Page is how many volumes a page of a list holds. Zero puts all of them on one page.
 	Page int
-	// PublicEndpoint is the beginning of the links to the next page, instead of the URL that was asked.
+	// PublicEndpoint is the beginning of the links to the next page, instead of the URL that was
+	// asked.
 	PublicEndpoint string
-	// HidesHosts is true if the login is not an administrator's, to whom alone Cinder shows the hosts of attachments.
+	// HidesHosts is true if the login is not an administrator's, to whom alone Cinder shows the
+	// hosts of attachments.
 	HidesHosts bool
-	// Slow is how many GETs of a volume it takes until the volume leaves "creating", "detaching" or "deleting".
+	// Slow is how many GETs of a volume it takes until the volume leaves "creating", "detaching" or
+	// "deleting".
 	Slow int
 
 	mu      sync.Mutex
@@ -214,8 +219,8 @@ func (s *Server) versions() answer {
 // yoga is the first release with URLs without a project, and with a rule for projects in URLs.
 const yoga = 20
 
-// withoutProject removes the project from a path. It must be the token's. Before Yoga it is mandatory, and any word is
-// one; from Yoga on it is optional.
+// withoutProject removes the project from a path. It must be the token's. Before Yoga it is
+// mandatory, and any word is one; from Yoga on it is optional.
 func (s *Server) withoutProject(parts []string, project string) ([]string, *answer) {
 	if s.Release >= yoga && !projectForm.MatchString(parts[0]) {
 		return parts, nil

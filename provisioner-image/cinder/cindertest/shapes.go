@@ -81,5 +81,6 @@ func (v *disk) common(data map[string]any) map[string]any {
 	return data
 }
 
-// antelope is the first release of which enforce_multipath is known here. It is in 26 and not in 21.
+// antelope is the first release of which enforce_multipath is known here. It is in 26 and not in
+// 21.
 const antelope = 22

@@ -240,7 +240,8 @@ func (s *Server) list(r *http.Request) answer {
 	return answer{http.StatusOK, body}
 }
 
-// limit returns how many volumes a page may hold. Cinder links a full page to another, which may be empty.
+// limit returns how many volumes a page may hold. Cinder links a full page to another, which may be
+// empty.
 func (s *Server) limit(asked string) int {
 	limit, err := strconv.Atoi(asked)
 	if err != nil || s.Page > 0 && limit > s.Page {
@@ -257,8 +258,8 @@ func (s *Server) link(r *http.Request) string {
 	return "http://" + r.Host + r.URL.Path
 }
 
-// pairs reads the filter {'k':'v'} as Cinder does: a filter that is no Python literal finds nothing, without an
-// error.
+// pairs reads the filter {'k':'v'} as Cinder does: a filter that is no Python literal finds
+// nothing, without an error.
 func pairs(filter string) (map[string]string, bool) {
 	if filter == "" {
 		return nil, true

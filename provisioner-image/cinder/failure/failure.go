@@ -21,7 +21,8 @@ import (
 // Kinds is what an HTTP status means to one request, where that differs from kindOfStatus.
 type Kinds map[int]volume.Kind
 
-// Misconfigured returns the statuses by which Cinder says that something in the request does not exist.
+// Misconfigured returns the statuses by which Cinder says that something in the request does not
+// exist.
 func Misconfigured(statuses ...int) Kinds {
 	k := Kinds{}
 	for _, s := range statuses {
@@ -34,11 +35,11 @@ func Misconfigured(statuses ...int) Kinds {
 var Unsuitable = Kinds{http.StatusBadRequest: volume.Unsuitable, http.StatusRequestEntityTooLarge: volume.Unsuitable}
 
 var (
-	// sizeOfType is in the messages about sizes that the type or the source does not allow. The status of the answer
-	// is that of every other fault of the request.
+	// sizeOfType is in the messages about sizes that the type or the source does not allow. The
+	// status of the answer is that of every other fault of the request.
 	sizeOfType = regexp.MustCompile(`(?i)\bvolume size\b`)
-	// sizeOfQuota is the name of Cinder's error for a volume that is larger than the quota allows any volume to be.
-	// It has the status of a quota that is used up.
+	// sizeOfQuota is the name of Cinder's error for a volume that is larger than the quota allows
+	// any volume to be. It has the status of a quota that is used up.
 	sizeOfQuota = "VolumeSizeExceedsLimit"
 )
 
@@ -55,7 +56,8 @@ func IsOfSize(err error) bool {
 	}
 }
 
-// Of converts an error of gophercloud into one of the domain. It never repeats the content of a request.
+// Of converts an error of gophercloud into one of the domain. It never repeats the content of a
+// request.
 func Of(err error, doing string, special Kinds) error {
 	if err == nil {
 		return nil
@@ -112,7 +114,8 @@ func redirect(answer gophercloud.ErrUnexpectedResponseCode) string {
 // unnamed stands for an address that cannot be read.
 const unnamed = "an invalid address"
 
-// AnswerIn returns Cinder's answer in an error. Errors of renewing a token hold two errors and unwrap to none.
+// AnswerIn returns Cinder's answer in an error. Errors of renewing a token hold two errors and
+// unwrap to none.
 func AnswerIn(err error) (gophercloud.ErrUnexpectedResponseCode, bool) {
 	if e, ok := errors.AsType[*gophercloud.ErrUnableToReauthenticate](err); ok {
 		return errors.AsType[gophercloud.ErrUnexpectedResponseCode](e.ErrReauth)
@@ -123,8 +126,8 @@ func AnswerIn(err error) (gophercloud.ErrUnexpectedResponseCode, bool) {
 	return errors.AsType[gophercloud.ErrUnexpectedResponseCode](err)
 }
 
-// kindOfStatus returns what an HTTP status means to most requests. By 400 Cinder says that a volume's status does not
-// allow an action.
+// kindOfStatus returns what an HTTP status means to most requests. By 400 Cinder says that a
+// volume's status does not allow an action.
 func kindOfStatus(status int) volume.Kind {
 	switch status {
 	case http.StatusUnauthorized, http.StatusForbidden:
@@ -142,11 +145,12 @@ func kindOfStatus(status int) volume.Kind {
 	}
 }
 
-// IsOfAResource reports whether an answer 404 is about a volume or attachment that does not exist. Others are about the URL, or a proxy's.
+// IsOfAResource reports whether an answer 404 is about a volume or attachment that does not exist.
+// Others are about the URL, or a proxy's.
 func IsOfAResource(body []byte) bool { return bytes.Contains(body, []byte("itemNotFound")) }
 
-// MessageIn returns Cinder's message: {"badRequest": {"code": 400, "message": "…"}}. An answer in another form (a
-// proxy's page, a wrong URL) is described by its status only.
+// MessageIn returns Cinder's message: {"badRequest": {"code": 400, "message": "…"}}. An answer in
+// another form (a proxy's page, a wrong URL) is described by its status only.
 func MessageIn(answer gophercloud.ErrUnexpectedResponseCode) string {
 	var body map[string]json.RawMessage
 	_ = json.Unmarshal(answer.Body, &body) // no JSON: an empty body, as below
@@ -161,7 +165,8 @@ func MessageIn(answer gophercloud.ErrUnexpectedResponseCode) string {
 	return fmt.Sprintf("HTTP %d %s", answer.Actual, http.StatusText(answer.Actual))
 }
 
-// retryAfter returns how long an overloaded Cinder, or a proxy before it, asks to wait, as part of a sentence.
+// retryAfter returns how long an overloaded Cinder, or a proxy before it, asks to wait, as part of
+// a sentence.
 func retryAfter(answer gophercloud.ErrUnexpectedResponseCode) string {
 	wait := answer.ResponseHeader.Get("Retry-After")
 	if wait == "" || wait == "0" {

@@ -1,2 +1,3 @@
-// Package place finds out which Cinder answers a login, and for which project, by keystone's answer.
+// Package place finds out which Cinder answers a login, and for which project, by keystone's
+// answer.
 package place

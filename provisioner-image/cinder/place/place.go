@@ -10,8 +10,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-// Of returns which Cinder answers, and for which project. The URL is without the project, which not every login has
-// in it, and without a user, whose password may be in it.
+// Of returns which Cinder answers, and for which project. The URL is without the project, which not
+// every login has in it, and without a user, whose password may be in it.
 func Of(api *gophercloud.ServiceClient) volume.Place {
 	place := volume.Place{Endpoint: withoutUser(strings.TrimSuffix(api.Endpoint, "/"))}
 	if token, ok := api.GetAuthResult().(loggedIn); ok {

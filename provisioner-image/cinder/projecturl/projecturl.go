@@ -12,15 +12,17 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder/failure"
 )
 
-// How this Cinder wants its URLs. It is found out once for a process, by the first answer that says it.
+// How this Cinder wants its URLs. It is found out once for a process, by the first answer that says
+// it.
 const (
 	formUnknown int32 = iota
 	formWithout
 	formWithProject
 )
 
-// projectForm sends requests without a project in the URL, and with one to a Cinder that knows no other URLs: before
-// Yoga (20) the project is mandatory, and any word is accepted. From Yoga on a word such as the usual "admin" is none.
+// projectForm sends requests without a project in the URL, and with one to a Cinder that knows no
+// other URLs: before Yoga (20) the project is mandatory, and any word is accepted. From Yoga on a
+// word such as the usual "admin" is none.
 type projectForm struct {
 	next http.RoundTripper
 	// endpoint ends with a slash. Requests to other URLs are sent as they are.
@@ -29,13 +31,14 @@ type projectForm struct {
 	form     atomic.Int32
 }
 
-// New returns a transport for requests to an endpoint, which ends with a slash. Nil stands for http.DefaultTransport.
+// New returns a transport for requests to an endpoint, which ends with a slash. Nil stands for
+// http.DefaultTransport.
 func New(next http.RoundTripper, endpoint, project string) http.RoundTripper {
 	return &projectForm{next: cmp.Or(next, http.DefaultTransport), endpoint: endpoint, project: project}
 }
 
-// RoundTrip sends the request, and once more with the project in the URL if Cinder does not know the URL. A Cinder
-// that does not know the URL has executed nothing.
+// RoundTrip sends the request, and once more with the project in the URL if Cinder does not know
+// the URL. A Cinder that does not know the URL has executed nothing.
 func (p *projectForm) RoundTrip(r *http.Request) (*http.Response, error) {
 	if p.form.Load() == formWithout {
 		return p.next.RoundTrip(r)
@@ -59,7 +62,8 @@ func (p *projectForm) RoundTrip(r *http.Request) (*http.Response, error) {
 	return first, nil
 }
 
-// send sends a request, and reports whether Cinder knows its URL. The answer names the request that was asked for.
+// send sends a request, and reports whether Cinder knows its URL. The answer names the request that
+// was asked for.
 func (p *projectForm) send(r, asked *http.Request, form int32) (answer *http.Response, isKnown bool, err error) {
 	if answer, err = p.next.RoundTrip(r); err != nil {
 		return nil, false, err
@@ -76,8 +80,8 @@ func (p *projectForm) send(r, asked *http.Request, form int32) (answer *http.Res
 	return answer, true, nil
 }
 
-// isOfAResource reports whether an answer 404 is about a volume or attachment that does not exist, and not about the
-// URL.
+// isOfAResource reports whether an answer 404 is about a volume or attachment that does not exist,
+// and not about the URL.
 func isOfAResource(answer *http.Response) (bool, error) {
 	text, err := io.ReadAll(answer.Body)
 	_ = answer.Body.Close() // it was read to its end, or the error says why not

@@ -1,2 +1,3 @@
-// Package transport sends requests to Cinder and keystone over connections that are kept. It knows neither.
+// Package transport sends requests to Cinder and keystone over connections that are kept. It knows
+// neither.
 package transport

@@ -2,7 +2,8 @@ package transport
 
 import "fmt"
 
-// mostPages is how many pages of a list are read: a million volumes by Cinder's own limit of a page (osapi_max_limit). Where the next page begins, the storage says.
+// mostPages is how many pages of a list are read: a million volumes by Cinder's own limit of a page
+// (osapi_max_limit). Where the next page begins, the storage says.
 const mostPages = 1000
 
 // Pages are the addresses of a list's pages after the first one.

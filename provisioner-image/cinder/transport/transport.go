@@ -7,12 +7,14 @@ import (
 	"net/http"
 )
 
-// mostIdle is how many connections to one server are kept for the next request: a batch has no more claims, and each sends one request at a time.
-// By default it would be two, and the requests of a batch would need new ones all the time.
+// mostIdle is how many connections to one server are kept for the next request: a batch has no more
+// claims, and each sends one request at a time. By default it would be two, and the requests of a
+// batch would need new ones all the time.
 const mostIdle = 64
 
 const (
-	// MaxAnswer is the largest answer that is read, in bytes, unpacked. A page of 1,000 volumes, which is Cinder's own limit (osapi_max_limit), has 2 to 3 MiB.
+	// MaxAnswer is the largest answer that is read, in bytes, unpacked. A page of 1,000 volumes,
+	// which is Cinder's own limit (osapi_max_limit), has 2 to 3 MiB.
 	MaxAnswer = 32 << 20
 	// maxHeader is the largest header of an answer.
 	maxHeader = 1 << 20
@@ -69,6 +71,7 @@ func (b *body) Read(p []byte) (int, error) {
 	return n - 1, &AnswerError{Said: fmt.Sprintf("the answer is larger than the limit of %d MiB", MaxAnswer>>20), Asked: b.asked}
 }
 
-// KeepRedirect has a client return a redirect as the answer that it is. net/http would follow it with the token in X-Auth-Token, and from a login with the password: it
-// leaves out only headers that it knows.
+// KeepRedirect has a client return a redirect as the answer that it is. net/http would follow it
+// with the token in X-Auth-Token, and from a login with the password: it leaves out only headers
+// that it knows.
 func KeepRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }

@@ -67,7 +67,8 @@ type record struct {
 	At time.Time `json:"requestReceivedTimestamp"`
 }
 
-// isApart reports whether a request is not counted: watches, which last, and leases, which do not depend on the claims.
+// isApart reports whether a request is not counted: watches, which last, and leases, which do not
+// depend on the claims.
 func (r record) isApart() bool {
 	return r.Verb == "watch" || r.Object.Resource == "leases" || r.Object.Resource == ""
 }

@@ -1,3 +1,3 @@
-// Package audit counts requests by the API server's audit log: who asked for what, and which answers were conflicts. It is pure. Start at
-// [Read].
+// Package audit counts requests by the API server's audit log: who asked for what, and which
+// answers were conflicts. It is pure. Start at [Read].
 package audit

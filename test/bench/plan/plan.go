@@ -74,8 +74,9 @@ type Row struct {
 	Tuned bool
 }
 
-// Rows are all rows, in the order of the table. A container of a batch writes PVs one after the other, faster than kube-controller-manager binds them. So
-// one or a few at a time are enough where the storage takes no time: more take the API server's time from the binder.
+// Rows are all rows, in the order of the table. A container of a batch writes PVs one after the
+// other, faster than kube-controller-manager binds them. So one or a few at a time are enough where
+// the storage takes no time: more take the API server's time from the binder.
 var Rows = []Row{
 	{Name: "floor", Title: "floor: PVs pre-bound by a loop", Kind: Floor},
 	{Name: "jobs", Title: "bare Jobs (no PV)", Kind: Jobs},
@@ -144,8 +145,9 @@ func (c Cell) File() string {
 	return name + ".json"
 }
 
-// runs is how often a cell is measured on which a comparison rests: where the processors are the limit, one of three runs is half as fast as the
-// others for reasons that are not on the machine. With the defaults of kube-controller-manager its events about claims whose volumes it awaits are
+// runs is how often a cell is measured on which a comparison rests: where the processors are the
+// limit, one of three runs is half as fast as the others for reasons that are not on the machine.
+// With the defaults of kube-controller-manager its events about claims whose volumes it awaits are
 // repeated every 15 s, and how many of them fall into a run differs.
 const runs = 3
 

@@ -39,7 +39,8 @@ func Of(pod *corev1.Pod) Step {
 	}
 }
 
-// PVs returns the PersistentVolumes that a pod writes, from the files that it would read. A pod that provisions nothing writes none.
+// PVs returns the PersistentVolumes that a pod writes, from the files that it would read. A pod
+// that provisions nothing writes none.
 func PVs(pod *corev1.Pod) ([]*corev1.PersistentVolume, error) {
 	if !provisions(pod) {
 		return nil, nil

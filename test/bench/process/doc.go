@@ -1,2 +1,3 @@
-// Package process starts and ends the programs of a provisioner, and reads what they and the control plane use. Start at [Start] and [Samples].
+// Package process starts and ends the programs of a provisioner, and reads what they and the
+// control plane use. Start at [Start] and [Samples].
 package process

@@ -115,7 +115,8 @@ func usedBy(name string, pid int) (report.Process, error) {
 // ticks a second in /proc, on every Linux of today.
 const ticks = 100
 
-// parseUsed reads the texts of /proc/PID/stat and /proc/PID/status. The name in the first may contain spaces and parentheses.
+// parseUsed reads the texts of /proc/PID/stat and /proc/PID/status. The name in the first may
+// contain spaces and parentheses.
 func parseUsed(name, stat, status string) (report.Process, error) {
 	const user, system = 11, 12 // counted from the state, which follows the name
 	out := report.Process{Name: name}

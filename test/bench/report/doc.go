@@ -1,3 +1,3 @@
-// Package report turns what was measured into a table, the targets that were met or missed, and a plot. It is pure. Start at [Text], with
-// a [Result] for each cell.
+// Package report turns what was measured into a table, the targets that were met or missed, and a
+// plot. It is pure. Start at [Text], with a [Result] for each cell.
 package report

@@ -5,7 +5,8 @@ import (
 	"slices"
 )
 
-// Medians returns one result for each cell. Of a cell that was measured several times, each phase is that of the run with the median rate.
+// Medians returns one result for each cell. Of a cell that was measured several times, each phase
+// is that of the run with the median rate.
 func (r Results) Medians() Results {
 	var out Results
 	for _, one := range r {
@@ -16,7 +17,8 @@ func (r Results) Medians() Results {
 	return out
 }
 
-// median returns the median of the runs of the first one's cell. A run that failed has no rate, and fails the cell.
+// median returns the median of the runs of the first one's cell. A run that failed has no rate, and
+// fails the cell.
 func (r Results) median(first Result) Result {
 	var runs Results
 	for _, one := range r {
@@ -34,7 +36,8 @@ func (r Results) median(first Result) Result {
 	return first
 }
 
-// medianPhase returns the phase with the median rate, the slower one of two, and all rates, the lowest first.
+// medianPhase returns the phase with the median rate, the slower one of two, and all rates, the
+// lowest first.
 func medianPhase(runs Results, of func(Result) *Phase) (*Phase, []float64) {
 	var phases []*Phase
 	var rates []float64

@@ -12,11 +12,13 @@ type Result struct {
 	Column plan.Column `json:"column"`
 	Row    string      `json:"row"`
 	Claims int         `json:"claims"`
-	// Provision lasts from the first claim's creation until the last one is bound, for bare Jobs until the last Job is complete.
+	// Provision lasts from the first claim's creation until the last one is bound, for bare Jobs
+	// until the last Job is complete.
 	Provision *Phase `json:"provision,omitempty"`
 	// Delete lasts from the first claim's deletion until the last PV no longer exists.
 	Delete *Phase `json:"delete,omitempty"`
-	// Bound and Deleted are the rates of every run, if there were several. The phases are those of the run with the median rate.
+	// Bound and Deleted are the rates of every run, if there were several. The phases are those of
+	// the run with the median rate.
 	Bound   []float64 `json:"bound,omitempty"`
 	Deleted []float64 `json:"deleted,omitempty"`
 	// Error is why the cell was not measured to its end.
@@ -25,7 +27,8 @@ type Result struct {
 
 // Phase is what happened while so many claims were provisioned or deleted.
 type Phase struct {
-	// Asked and Done are seconds since the first claim: when each was created or deleted, and when it was done. Both are sorted.
+	// Asked and Done are seconds since the first claim: when each was created or deleted, and when
+	// it was done. Both are sorted.
 	Asked []float64 `json:"asked"`
 	Done  []float64 `json:"done"`
 	// Took are seconds, for each claim from its own creation or deletion, sorted.
@@ -60,7 +63,8 @@ func (p *Phase) Quantile(part float64) float64 {
 	return p.Took[min(len(p.Took)-1, int(part*float64(len(p.Took))))]
 }
 
-// perClaim returns the sum of a number over the requests of an actor (of all, if it is empty), for each claim.
+// perClaim returns the sum of a number over the requests of an actor (of all, if it is empty), for
+// each claim.
 func (p *Phase) perClaim(actor string, number func(audit.Count) int) float64 {
 	if p == nil || len(p.Done) == 0 {
 		return 0

@@ -22,7 +22,8 @@ type Target struct {
 	Must bool `json:"must"`
 	// AtMost is set where less is better.
 	AtMost bool `json:"atMost,omitempty"`
-	// Want and Measured are rates or requests for each claim. Ratio is Measured / Want, 0 where Want is 0.
+	// Want and Measured are rates or requests for each claim. Ratio is Measured / Want, 0 where
+	// Want is 0.
 	Want     float64   `json:"want"`
 	Measured float64   `json:"measured"`
 	Ratio    float64   `json:"ratio,omitempty"`
@@ -108,8 +109,8 @@ func only(is func(audit.Count) bool) func(audit.Count) int {
 
 func conflicts(c audit.Count) int { return c.Conflicts }
 
-// budgets hold for a batch of 64 only if every Job is full, which a test of its own makes sure of. Here the first Jobs of a burst are not, so
-// that the numbers are aims.
+// budgets hold for a batch of 64 only if every Job is full, which a test of its own makes sure of.
+// Here the first Jobs of a burst are not, so that the numbers are aims.
 var budgets = []budget{
 	{what: "writes", row: "ours-1", most: 5, must: true, count: only(audit.Count.IsWrite)},
 	{what: "writes", row: "ours-64", most: 1.1, count: only(audit.Count.IsWrite)},
@@ -135,7 +136,8 @@ func (b budget) target(r Results, column plan.Column) Target {
 	return t.judged(phase != nil)
 }
 
-// mostForOne is within how many seconds half of the claims that come one after the other are to be bound, by row.
+// mostForOne is within how many seconds half of the claims that come one after the other are to be
+// bound, by row.
 var mostForOne = map[string]float64{"one-ours": 0.9, "one-cinder": 1.0}
 
 func oneClaim(r Results, row plan.Row) Target {

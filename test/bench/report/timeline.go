@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// Timeline collects when each claim was asked for and when it was done. It may be used by several goroutines.
+// Timeline collects when each claim was asked for and when it was done. It may be used by several
+// goroutines.
 type Timeline struct {
 	mu          sync.Mutex
 	asked, done map[string]time.Time
@@ -26,7 +27,8 @@ func (t *Timeline) Asked(claim string, at time.Time) {
 	t.asked[claim] = at
 }
 
-// Done records when a claim was done. Only the first time counts, and only of claims that were asked for.
+// Done records when a claim was done. Only the first time counts, and only of claims that were
+// asked for.
 func (t *Timeline) Done(claim string, at time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -51,7 +51,8 @@ func logIn(ctx context.Context) (*gophercloud.ServiceClient, error) {
 	return tuned(api), err
 }
 
-// connect returns a client for a Cinder without keystone, by a project that every release accepts in the URL.
+// connect returns a client for a Cinder without keystone, by a project that every release accepts
+// in the URL.
 func connect(endpoint string) (*gophercloud.ServiceClient, error) {
 	provider, err := noauth.NewClient(gophercloud.AuthOptions{Username: "admin", TenantName: "00000000000000000000000000000001"})
 	if err != nil {
@@ -71,7 +72,8 @@ func tuned(api *gophercloud.ServiceClient) *gophercloud.ServiceClient {
 	return api
 }
 
-// rounds prints a line for each round: loops at a time, seconds and volumes a second to make them, and to delete them.
+// rounds prints a line for each round: loops at a time, seconds and volumes a second to make them,
+// and to delete them.
 func rounds(ctx context.Context, api *gophercloud.ServiceClient, at string, count int, kind string) error {
 	fmt.Println("loops  made_s  made/s  deleted_s  deleted/s")
 	for text := range strings.SplitSeq(at, ",") {
@@ -94,8 +96,8 @@ func rounds(ctx context.Context, api *gophercloud.ServiceClient, at string, coun
 	return nil
 }
 
-// timed does something for every number below the count, in so many loops at a time. It returns how long that took, and
-// the first error.
+// timed does something for every number below the count, in so many loops at a time. It returns how
+// long that took, and the first error.
 func timed(loops, count int, do func(i int) error) (time.Duration, error) {
 	next, errs := make(chan int), make(chan error, count)
 	var running sync.WaitGroup

@@ -18,7 +18,8 @@ const microversion = "3.44"
 // made is a volume with its attachment.
 type made struct{ id, attachment string }
 
-// toVolume and toNode are bodies that gophercloud's own options cannot have: they always name a server.
+// toVolume and toNode are bodies that gophercloud's own options cannot have: they always name a
+// server.
 type (
 	toVolume string
 	toNode   struct{}
@@ -81,7 +82,8 @@ func (m made) delete(ctx context.Context, api *gophercloud.ServiceClient) error 
 	return await(ctx, api, m.id, "")
 }
 
-// await gets a volume until it has a status, or with no status until it does not exist. It pauses as the provisioner does.
+// await gets a volume until it has a status, or with no status until it does not exist. It pauses
+// as the provisioner does.
 func await(ctx context.Context, api *gophercloud.ServiceClient, id, status string) error {
 	for pause := 100 * time.Millisecond; ; pause = min(pause*5/4, 5*time.Second) {
 		time.Sleep(pause)

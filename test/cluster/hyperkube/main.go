@@ -1,5 +1,5 @@
-// hyperkube: etcd and the Kubernetes components in one binary, chosen by the name it is called under.
-// One binary shares its text between eight processes and links once (145 MB instead of 516).
+// hyperkube: etcd and the Kubernetes components in one binary, chosen by the name it is called
+// under. One binary shares its text between eight processes and links once (145 MB instead of 516).
 // kubectl is not in it: that one is wanted small, for images.
 package main
 
@@ -34,8 +34,8 @@ var components = map[string]func() *cobra.Command{
 	"kubelet":                 newKubeletCommand,
 }
 
-// newKubeletCommand calls what has another signature from one Kubernetes to the next, as any: a call that does not fit
-// would not compile.
+// newKubeletCommand calls what has another signature from one Kubernetes to the next, as any: a
+// call that does not fit would not compile.
 func newKubeletCommand() *cobra.Command {
 	switch build := any(kubelet.NewKubeletCommand).(type) {
 	case func() *cobra.Command: // 1.33

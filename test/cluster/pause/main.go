@@ -1,4 +1,5 @@
-// pause: process 1 of a pod's sandbox. It holds the pod's namespaces, reaps orphans and ends on a signal.
+// pause: process 1 of a pod's sandbox. It holds the pod's namespaces, reaps orphans and ends on a
+// signal.
 package main
 
 import (

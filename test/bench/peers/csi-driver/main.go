@@ -1,4 +1,5 @@
-// csi-driver is a CSI driver whose volumes exist at once, and nowhere: so what is measured is what is in front of it.
+// csi-driver is a CSI driver whose volumes exist at once, and nowhere: so what is measured is what
+// is in front of it.
 package main
 
 import (

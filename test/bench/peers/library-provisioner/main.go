@@ -1,5 +1,5 @@
-// library-provisioner is the sig-storage library with volumes that exist at once, and nowhere: what a provisioner costs that is written with
-// it.
+// library-provisioner is the sig-storage library with volumes that exist at once, and nowhere: what
+// a provisioner costs that is written with it.
 package main
 
 import (
