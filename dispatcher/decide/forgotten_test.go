@@ -39,7 +39,7 @@ func TestWhatIsKeptIsNotUndoneBeforeAnotherConfigIsTried(t *testing.T) {
 	forgotten := failedRun(1)
 	forgotten.Forget, forgotten.Held = true, false
 	inDoubt := recorded(run(contract.Provision, 1), contract.Done, time.Hour)
-	inDoubt.Retain, inDoubt.Held, inDoubt.Published = true, true, true
+	inDoubt.ReclaimPolicy, inDoubt.Held, inDoubt.Published = "Retain", true, true
 	released := failedRun(1)
 	released.Held = false
 	for name, tt := range map[string]struct {
@@ -64,7 +64,7 @@ func TestWhatIsKeptIsNotUndoneBeforeAnotherConfigIsTried(t *testing.T) {
 // With write-pv: dispatcher no PV can have been deleted that was never to be created.
 func TestARetainedVolumeWhosePVWasNeverOnRecordIsUndone(t *testing.T) {
 	r := recorded(run(contract.Provision, 1), contract.Done, time.Hour)
-	r.Retain, r.Held, r.Published, r.DescribesPV = true, true, true, true
+	r.ReclaimPolicy, r.Held, r.Published, r.DescribesPV = "Retain", true, true, true
 	v := View{Now: now, Claim: ClaimGone, Delete: deleteTargets()[1], Runs: []Run{r}}
 	if launch, launches := Decide(v).(Launch); !launches || !launch.Undo {
 		t.Errorf("got %#v, want an undo", Decide(v))

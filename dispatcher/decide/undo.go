@@ -33,7 +33,7 @@ func undoProvision(v View, p *Run) Action {
 		return ReleaseRecord{Run: *p, LeftBehind: why}
 	case isRetainedInDoubt(p):
 		// An administrator may have deleted the PV to keep the volume, so nothing is undone.
-		return ReportProblem{Problem: Problem{Reason: reason.VolumeInDoubt, Note: reason.RetainedInDoubt(p.Name, jobs.AnnForget+"="+p.UID)}}
+		return ReportProblem{Problem: Problem{Reason: reason.VolumeInDoubt, Note: reason.RetainedInDoubt(p.Name, jobs.AnnForget+"="+p.ClaimUID)}}
 	default:
 		return launchDelete(v, v.undoRun(p), true)
 	}
@@ -69,5 +69,5 @@ func (v View) whyNotUndone(p *Run) string {
 // that an administrator may have deleted the PV to keep the volume. A PV that the dispatcher was to
 // create, and that was never on record, has never been there.
 func isRetainedInDoubt(r *Run) bool {
-	return r.Retain && r.Outcome.Verdict == contract.Done && (!r.DescribesPV || r.Described != "")
+	return r.IsRetained() && r.Outcome.Verdict == contract.Done && (!r.DescribesPV || r.Described != "")
 }

@@ -129,10 +129,8 @@ type Run struct {
 	Unstarted bool
 	// Shared is set if another claim that the Job serves has not waived it.
 	Shared bool
-	// UID of the claim. Retain is set if the run's request has the reclaim policy Retain, Forget if
-	// an administrator has given the record up.
-	UID            string
-	Retain, Forget bool
+	// Forget is set if an administrator has given the record up.
+	Forget bool
 	// Refused is why the PV that the container describes cannot be created. It is empty if it can,
 	// or if none is to be created.
 	Refused string

@@ -159,8 +159,7 @@ func (b *Observer) readRuns(ctx context.Context, reader cluster.Reader, o *Obser
 			return err
 		}
 		o.Jobs[job.Name] = job
-		run.UID, run.Forget = string(o.UID), job.Annotations[jobs.AnnForget] == string(o.UID)
-		run.Retain = run.ReclaimPolicy == string(corev1.PersistentVolumeReclaimRetain)
+		run.Forget = job.Annotations[jobs.AnnForget] == string(o.UID)
 		if run.Record.Name != "" {
 			o.At = types.NamespacedName{Namespace: run.Namespace, Name: run.Record.Name}
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
@@ -37,6 +38,11 @@ func IsRecord(job *batchv1.Job) bool { return slices.Contains(job.Finalizers, jo
 
 // IsUndo reports whether a run deletes what a provision may have made without a PV.
 func (r Record) IsUndo() bool { return r.Verb == contract.Delete && r.Volume == "" }
+
+// IsRetained reports whether the volume was to be made with the reclaim policy Retain.
+func (r Record) IsRetained() bool {
+	return r.ReclaimPolicy == string(corev1.PersistentVolumeReclaimRetain)
+}
 
 // IsNeverBound reports whether a run's request says that no claim was ever bound to the PV whose
 // volume it deletes.
