@@ -141,6 +141,8 @@ func saysWhatIsLeft(action decide.Action) bool {
 		return d.LeftBehind != ""
 	case decide.SetFinalizer:
 		return d.LeftBehind != ""
+	case decide.KeepVolume:
+		return true
 	default:
 		return false
 	}

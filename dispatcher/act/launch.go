@@ -170,6 +170,9 @@ func (a *Actor) planOne(o *observe.Observation, d decide.Launch) (jobs.Plan, err
 // planProvision completes the plan of a provision.
 func (a *Actor) planProvision(o *observe.Observation, p *jobs.Plan) {
 	p.Hash = o.View.Provision.Hash
+	if o.View.Rival != "" { // the record of the earlier run is released for this one
+		p.Rival = o.Rival
+	}
 	if earlier := o.View.Newest(contract.Provision); earlier != nil && !p.NothingBefore {
 		p.Since = earlier.Since
 	}

@@ -94,7 +94,7 @@ func (a *Actor) keepVolume(ctx context.Context, o *observe.Observation, d decide
 	job := o.Jobs[d.Run.Name]
 	if job == nil {
 		err := a.patchPV(ctx, o.PV, "set the policy to Retain of", patch.Fields{"spec": patch.Fields{"persistentVolumeReclaimPolicy": corev1.PersistentVolumeReclaimRetain}})
-		if err == nil {
+		if err == nil && o.PV.DeletionTimestamp == nil { // a terminating PV goes, with an event that says what stays
 			a.emit(o.PV, nil, corev1.EventTypeWarning, reason.VolumeInDoubt, o.View.Rival+": "+reason.KeptByPolicy)
 		}
 		return Result{}, err

@@ -127,7 +127,7 @@ func TestARivalByItsVolumeSourceStopsAReclaim(t *testing.T) {
 		w.Until("the claim is bound", time.Minute, w.IsBound("next"))
 		down = false
 		w.mustKeepVolume(claim)
-		w.MustEmitSome("PersistentVolume/"+contract.PVName(string(claim.UID)), "VolumeInDoubt", "copy", "volume source", "Retain")
+		w.MustEmitSome("PersistentVolume/"+contract.PVName(string(claim.UID)), "LeftBehind", "copy", "volume source")
 		fakecluster.Delete(w, fakecluster.User, w.Claim("next"))
 		w.Advance(time.Minute)
 		fakecluster.Delete(w, fakecluster.Admin, copied)

@@ -62,12 +62,22 @@ func keepVolume(v View) Action {
 		return nil
 	case v.Volume.Proven() && v.Volume.PolicyDelete && v.Rival != "":
 		return v.unlessRefused(KeepVolume{})
-	case p != nil && p.Rival == "" && !v.Volume.Proven() && (v.Rival != "" || v.Volume.Exists()):
+	case p != nil && p.Rival == "" && (v.Volume.State == Unproven || v.Volume.State == Foreign || v.isKeptFromClaim() || v.Rival != "" && !v.Volume.Proven()):
 		return v.unlessRefused(KeepVolume{Run: *p})
 	default:
 		return nil
 	}
 }
+
+// isKeptFromClaim reports whether the PV of a claim that waits can never be bound to it, and is
+// retained. It may be deleted to keep the volume.
+func (v View) isKeptFromClaim() bool {
+	return v.Volume.State == Mismatched && !v.Volume.PolicyDelete && v.Claim == ClaimPending
+}
+
+// isKeepingRefused reports whether the policy Retain could not be set on a PV with a rival. The
+// record is held until it can: the rival may be noted only there.
+func (v View) isKeepingRefused() bool { return v.Rival != "" && v.IsRefused(KeepVolume{}) }
 
 // freeMisnamed frees a rival that is to go, unless its note could not be written on the record.
 func freeMisnamed(v View) Action {
@@ -130,7 +140,7 @@ func describesPV(v View, r Run) bool {
 // released before.
 func (v View) isReleasedWith(r Run, success bool) bool {
 	switch {
-	case r.Terminating || r.IsUndo():
+	case r.Terminating || r.IsUndo() || r.Verb == contract.Provision && v.isKeepingRefused():
 		return false
 	case success || r.Verb == contract.Provision:
 		return success
@@ -149,9 +159,14 @@ func (v View) whyKept(r *Run) string {
 }
 
 // forgetRecord releases the records that an administrator has given up, by an annotation on the Job
-// of the newest of them: what an older run may have made is the same volume.
+// of the newest of them: what an older run may have made is the same volume. As long as an unproven
+// PV exists the record of a provision is held all the same: without it the PV is believed, and its
+// volume would be deleted with the claim, as the PV says.
 func forgetRecord(v View) Action {
-	if r := v.newest(func(r *Run) bool { return v.isRecord(r) && !r.Unfinished && (r.Forget || v.isForgotten(r)) }); r != nil {
+	if r := v.newest(func(r *Run) bool {
+		believed := r.Verb == contract.Provision && v.Volume.State == Unproven
+		return v.isRecord(r) && !r.Unfinished && (r.Forget || v.isForgotten(r)) && !believed
+	}); r != nil {
 		return ReleaseRecord{Run: *r, LeftBehind: reason.Forgotten}
 	}
 	return nil
@@ -174,7 +189,7 @@ func createDescribed(v View) Action {
 	for i := range v.Runs {
 		r := &v.Runs[i]
 		switch {
-		case !v.hasDescribed(r):
+		case !v.hasDescribed(r) || v.isKeepingRefused():
 		case !v.Volume.Exists():
 			return CreatePV{Run: *r}
 		case v.Volume.State == Fits, v.Volume.Proven() && v.Volume.Terminating && v.Volume.HasFinalizer: // it stays until its volume has been deleted

@@ -66,9 +66,10 @@ func laws(out *broken, v View, action Action) {
 
 func keepVolumeLaws(out *broken, v View, a KeepVolume) {
 	proven, onRecord := v.Volume.Proven(), a.Run.Name != ""
-	out.law("kept a volume for which no other PV stands", v.Rival == "" && (proven || !v.Volume.Exists()))
+	waits := v.Volume.State == Mismatched && !v.Volume.PolicyDelete && v.Claim == ClaimPending // a retained PV that is kept from its claim
+	out.law("kept a volume for which no other PV stands", v.Rival == "" && (proven || !v.Volume.Exists()) && !waits)
 	out.law("noted a PV on a record that nobody needs, or twice", onRecord && (!a.Run.Held || a.Run.Rival != ""))
-	out.law("kept by the wrong object", onRecord == proven)
+	out.law("kept by the wrong object", onRecord == (proven && !waits))
 	out.law("set a retained PV to Retain", !onRecord && !v.Volume.PolicyDelete)
 }
 
@@ -115,7 +116,7 @@ func finalizerLaws(out *broken, v View, a SetFinalizer) {
 	}
 	out.law("removed the finalizer of a PV of another provisioner", v.Volume.State == Foreign)
 	retained := !v.Volume.PolicyDelete
-	out.law("let a retained PV go before the record of its provision", retained && slices.ContainsFunc(v.Runs, func(r Run) bool { return r.Verb == contract.Provision && r.Held }))
+	out.law("let a retained PV go before the record of its provision", retained && slices.ContainsFunc(v.Runs, func(r Run) bool { return r.Verb == contract.Provision && r.Held && r.Rival == "" }))
 	out.law("let a retained PV go on facts of caches that may miss a provision", retained && !v.Volume.ReleasedHere && !a.NeedsLive)
 }
 
@@ -235,7 +236,7 @@ func releaseLaws(out *broken, v View, a ReleaseRecord) {
 	out.law("released the record of an unfinished run", a.Run.Unfinished)
 	out.law("released a record without an outcome", a.Run.Recorded == nil)
 	out.law("released the record that a retained PV contradicts", a.LeftBehind == reason.LeftRetained && v.Volume.State == Unproven && !v.Volume.Terminating)
-	given := a.LeftBehind == reason.Forgotten || a.LeftBehind == reason.LeftRetained
+	given := a.LeftBehind == reason.LeftRetained && v.Volume.Terminating
 	believed := a.Run.Verb == contract.Provision && v.Volume.Exists() && !v.Volume.Proven() && !given && !hasSuccessor(v, a.Run)
 	out.law("released the record that an unproven PV contradicts", believed && a.Run.Outcome.Verdict != contract.NotStarted)
 	last := v.Newest(a.Run.Verb)

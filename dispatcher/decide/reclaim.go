@@ -11,7 +11,7 @@ import (
 // keepOrReclaim decides about a volume whose PV exists (proven). The provision's record is no
 // longer needed: the PV is the record now.
 func keepOrReclaim(v View) Action {
-	if p := v.NewestHeld(contract.Provision); p != nil {
+	if p := v.NewestHeld(contract.Provision); p != nil && !v.isKeepingRefused() {
 		return ReleaseRecord{Run: *p}
 	}
 	if action := followPolicy(v); action != nil && (v.Volume.Use == Released || !v.IsRefused(action)) { // a volume in use can grow without its finalizer
@@ -68,11 +68,22 @@ func releaseRetained(v View) Action {
 		return nil
 	case p != nil && v.Volume.State == Unproven && (v.Claim == ClaimBound || !v.Volume.Terminating):
 		return nil // without the record nothing contradicts the PV, and its volume would be grown, or deleted once its policy is Delete, as the PV says
-	case p != nil:
+	case p != nil && p.Rival == "" && v.isKeptFromClaim():
+		return nil // its note could not be written
+	case p != nil && (p.Rival == "" || v.Claim.Abandoned()):
 		return ReleaseRecord{Run: *p, LeftBehind: reason.LeftRetained}
-	default:
-		return v.unlessRefused(SetFinalizer{Remove: true, NeedsLive: !v.Volume.ReleasedHere})
+	default: // the record of a claim that waits is held, with the note that keeps the volume: a thief of the pod's token once wrote a second PV, which was believed
+		return v.unlessRefused(SetFinalizer{Remove: true, NeedsLive: !v.Volume.ReleasedHere, LeftBehind: v.whyRivalKeeps()})
 	}
+}
+
+// whyRivalKeeps returns why the volume stays of a terminating PV that is retained since another may
+// stand for its volume, or nothing: that PV goes, and nobody can set its policy to Delete again.
+func (v View) whyRivalKeeps() string {
+	if !v.Volume.Terminating {
+		return ""
+	}
+	return v.Rival
 }
 
 // isUnreleased reports whether the write that releases the record of a provision was refused.
@@ -102,12 +113,16 @@ func (v View) keptDelete() *Run {
 }
 
 // reportSpare reports a retained PV that was made for a claim while Kubernetes bound that to
-// another. Any other retained PV is left alone.
+// another, which may be a second PV of the same volume. Any other retained PV is left alone.
 func (v View) reportSpare() Action {
-	if v.Claim == ClaimBoundElsewhere && v.Volume.IsUnbound() && !v.Volume.Terminating {
+	switch {
+	case v.Claim != ClaimBoundElsewhere || !v.Volume.IsUnbound() || v.Volume.Terminating:
+		return v.rest("the volume is retained")
+	case v.Rival != "":
+		return ReportProblem{Problem: *Problemf(reason.VolumeInDoubt, "%s: %s", v.Rival, reason.KeptByPolicy)}
+	default:
 		return ReportProblem{Problem: Problem{Reason: reason.VolumeInDoubt, Note: reason.Spare}}
 	}
-	return v.rest("the volume is retained")
 }
 
 // reportUnclaimed waits, or reports a PV that would be deleted with its volume if its claimRef said
@@ -140,6 +155,8 @@ func replaceVolume(v View) Action {
 		return v.rest("the claim is not pending, and its PersistentVolume cannot be bound to it")
 	case v.isReplaceable():
 		return firstOf(v, followPolicy, reclaimVolume)
+	case vol.Use == NeverBound && v.Rival != "":
+		return ReportProblem{Problem: *Problemf(reason.VolumeInDoubt, "%s; %s: %s", vol.Why, v.Rival, reason.KeptByPolicy)}
 	case vol.Use == NeverBound:
 		return ReportProblem{Problem: Problem{Reason: reason.VolumeInDoubt, Note: vol.Why + "; " + reason.Retained}}
 	default:

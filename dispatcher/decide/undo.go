@@ -31,7 +31,7 @@ func undoProvision(v View, p *Run) Action {
 		return ReleaseRecord{Run: *p}
 	case why != "" && !v.Volume.Exists():
 		return ReleaseRecord{Run: *p, LeftBehind: why}
-	case isRetainedInDoubt(p):
+	case isRetainedInDoubt(p) && !v.Volume.Exists():
 		// An administrator may have deleted the PV to keep the volume, so nothing is undone.
 		return ReportProblem{Problem: Problem{Reason: reason.VolumeInDoubt, Note: reason.RetainedInDoubt(p.Name, jobs.AnnForget+"="+p.ClaimUID)}}
 	default:

@@ -29,6 +29,8 @@ type Plan struct {
 	Number, Attempt, After int
 	// NothingBefore is set if nothing for the claim can be in the storage yet.
 	NothingBefore bool
+	// Rival is the PV that may stand for the volume of an earlier provision, empty for none.
+	Rival string
 	// Since is when the first run for the claim was created after which something may be in the
 	// storage; zero: this one is the first.
 	Since time.Time
@@ -115,7 +117,7 @@ func (p Plan) record() Record {
 	r := p.Request
 	return Record{
 		ClaimUID: r.UID, Namespace: r.Namespace, Name: r.Name, Class: r.Class, ReclaimPolicy: r.ReclaimPolicy, Undo: r.Undo, Size: r.Size,
-		Hash: p.Hash, Attempt: p.Attempt, After: p.After, Volume: string(p.PV.UID), NothingBefore: p.NothingBefore, Since: p.Since.UTC(),
+		Hash: p.Hash, Attempt: p.Attempt, After: p.After, Volume: string(p.PV.UID), NothingBefore: p.NothingBefore, Since: p.Since.UTC(), Rival: p.Rival,
 		Node: r.SelectedNode, AnyNode: p.AnyNode, DescribesPV: p.Config.Writer == config.DispatcherWrites,
 	}
 }

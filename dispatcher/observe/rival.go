@@ -32,6 +32,12 @@ func (b *Observer) observeRival(ctx context.Context, reader cluster.Reader, o *O
 	}
 	if o.Rival == "" {
 		o.observeNotedRival()
+		return nil
+	}
+	for i := range o.View.Runs { // the UID's own PV is only noted as long as no other is known
+		if o.View.Runs[i].Rival == contract.PVName(string(o.UID)) {
+			o.View.Runs[i].Rival = ""
+		}
 	}
 	return nil
 }

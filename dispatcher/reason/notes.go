@@ -123,8 +123,8 @@ func NextAttempt(pause time.Duration, selectsAgain bool) string {
 // KeptOnRecord says that a volume that another PV may stand for is kept by the record of a Job.
 // forget is the annotation that releases it.
 func KeptOnRecord(job, forget string) string {
-	return "the volume may be in use, so nothing deletes it. Remedy: annotate the Job " + job + " with " + forget +
-		": its record is given up, and the volume stays in the storage"
+	return "the volume may be in use, so nothing deletes it. Remedy: delete the PersistentVolume with the UID of the claim in its name, if it exists, and annotate the Job " +
+		job + " with " + forget + ": its record is given up, and the volume stays in the storage"
 }
 
 // RetainedInDoubt says that a run with policy Retain ended as if it had written the PV, and that PV
