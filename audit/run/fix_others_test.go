@@ -28,7 +28,7 @@ func TestAVolumeIsDeletedByItsOwnClassOnly(t *testing.T) {
 			l.t.Errorf("said %q, %v", said, err)
 		}
 		l.mustLeaveNoJob()
-	}, silver, cm)
+	}, silver, cm, account("silver"))
 }
 
 // The storage of silver names a volume of gold, for a claim that does not exist: nothing is deleted
@@ -51,7 +51,7 @@ func TestAListDeletesNoVolumeOfAnotherStorage(t *testing.T) {
 		if _, err := l.fixing(run.Look{State: s, Found: audit.Check(s)}, "v1"); err == nil || !strings.Contains(err.Error(), "2 volumes have the name v1") {
 			l.t.Errorf("of two volumes of a name: %v", err)
 		}
-	}, class("silver"), cm)
+	}, class("silver"), cm, account("silver"))
 }
 
 // The dispatcher of another provisioner may work for the same claim, on the same storage.

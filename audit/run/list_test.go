@@ -58,7 +58,7 @@ func inLab(t *testing.T, keys map[string]string, test func(*lab), more ...runtim
 		if err := metav1.AddMetaToScheme(scheme); err != nil {
 			t.Fatal(err)
 		}
-		l := &lab{t: t, client: fake.NewClientset(append(more, class("gold"), configOf("gold", data))...)}
+		l := &lab{t: t, client: fake.NewClientset(append(more, class("gold"), configOf("gold", data), account("gold"))...)}
 		l.Auditor = &run.Auditor{
 			Client: l.client, Objects: metadatafake.NewSimpleMetadataClient(scheme), Clock: clock.RealClock{}, Provisioner: contract.ProvisionerName,
 			Namespace: "flex-provisioner", Cluster: run.Cluster{UID: clusterID}, Timeout: time.Minute,
@@ -72,6 +72,11 @@ func inLab(t *testing.T, keys map[string]string, test func(*lab), more ...runtim
 
 func class(name string) *storagev1.StorageClass {
 	return &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Provisioner: contract.ProvisionerName}
+}
+
+// account is a ServiceAccount that a config may name.
+func account(name string) *corev1.ServiceAccount {
+	return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "flex-provisioner", Name: name, Labels: map[string]string{contract.LabelProvisioner: "true"}}}
 }
 
 func configOf(class string, data map[string]string) *corev1.ConfigMap {
