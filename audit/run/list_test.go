@@ -31,6 +31,9 @@ import (
 const (
 	configUID = "9d1f1c5e-5b0a-4a52-8b0e-3f6a1c2d4e5f"
 	clusterID = "c-1"
+	// claimUID and otherUID are of claims that do not exist any more.
+	claimUID = "6f0c3b1e-2d4a-4c8e-9a57-0b1c2d3e4f50"
+	otherUID = "6f0c3b1e-2d4a-4c8e-9a57-0b1c2d3e4f51"
 )
 
 // lab is a cluster with the class gold, in which a test plays the dispatcher and the kubelet.
@@ -220,14 +223,14 @@ func TestAnAuditListsAStorageByAJobOfTheClass(t *testing.T) {
 // ours is a PV of the class gold, whose volume a list that was not whole would lack.
 func ours() *corev1.PersistentVolume {
 	return &corev1.PersistentVolume{
-		ObjectMeta: metav1.ObjectMeta{Name: "pvc-u", Annotations: map[string]string{contract.AnnClaimUID: "u"}},
+		ObjectMeta: metav1.ObjectMeta{Name: "pvc-" + claimUID, Annotations: map[string]string{contract.AnnClaimUID: claimUID}},
 		Spec:       corev1.PersistentVolumeSpec{StorageClassName: "gold"},
 	}
 }
 
 func TestAnAuditTakesNoVolumeForMissingByALogThatIsNotWhole(t *testing.T) {
 	t.Parallel()
-	lines := volumeLine("w", "v1", clusterID) + volumeLine("u", "v2", clusterID)
+	lines := volumeLine("w", "v1", clusterID) + volumeLine(claimUID, "v2", clusterID)
 	for name, log := range map[string]string{
 		"its end was cut": lines[:len(lines)-20], "its beginning was rotated away": lines[20:], "it is empty": "", "it has more": lines + volumeLine("x", "v3", clusterID),
 	} {
