@@ -84,8 +84,7 @@ func isArgument(volume string) bool { return volume != "*" && !strings.ContainsA
 // mayStandFor reports whether a PV, of whomever, may stand for a volume: an administrator keeps the
 // volume by it.
 func (x *index) mayStandFor(v Volume) bool {
-	may := MayStandFor(v)
-	return slices.ContainsFunc(x.PVs, may) || slices.ContainsFunc(x.Others, may)
+	return slices.ContainsFunc(x.holders, MayStandFor(v))
 }
 
 func (x *index) volumesMissing(class string, count map[string]int) []Finding {

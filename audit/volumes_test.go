@@ -1,6 +1,7 @@
 package audit_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -175,6 +176,24 @@ func TestAVolumeIsAFindingOnlyIfItIsOneBeforeAndAfterTheList(t *testing.T) {
 	}
 	if found := audit.CheckAround(healthy(), healthy()); len(found) > 0 {
 		t.Errorf("a healthy cluster: %+v", found)
+	}
+}
+
+// A thousand PVs and as many volumes are compared in a moment: what a PV has is encoded once.
+func TestTheSourceOfAPVIsEncodedOnceForAllVolumes(t *testing.T) { //nolint:paralleltest // it counts allocations
+	const many = 100
+	allocated := func(volumes int) float64 {
+		s := audit.State{Now: now, ClusterUID: ownCluster, Volumes: map[string][]audit.Volume{}}
+		for range many {
+			byHand(&s)
+		}
+		for i := range volumes {
+			s.Volumes["gold"] = append(s.Volumes["gold"], audit.Volume{UID: fmt.Sprint(i), Volume: fmt.Sprintf("volume-%d", 1000+i), ClusterUID: ownCluster})
+		}
+		return testing.AllocsPerRun(3, func() { audit.Check(s) })
+	}
+	if more := allocated(many) - allocated(0); more > many*many/2 {
+		t.Errorf("%d volumes beside %d PVs take %.0f allocations more than none", many, many, more)
 	}
 }
 
