@@ -26,12 +26,14 @@ func TestPVMayStandForAVolumeByItsSource(t *testing.T) {
 		"a directory":           {corev1.PersistentVolumeSource{Local: &corev1.LocalVolumeSource{Path: "/srv/pvc-" + id + "/data"}}, "/srv/pvc-" + id + "/", true},
 		"behind an underscore":  {corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{VolumeHandle: "volume_" + id}}, id, true},
 		"what JSON escapes":     {corev1.PersistentVolumeSource{NFS: &corev1.NFSVolumeSource{Path: "/r&d/pvc-" + id}}, "r&d/pvc-" + id, true},
+		"beside an escape":      {corev1.PersistentVolumeSource{NFS: &corev1.NFSVolumeSource{Path: "/<" + id + ">a"}}, "<" + id + ">", true},
 		"in a longer word":      {corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{VolumeHandle: id + "0"}}, id, false},
+		"a longer word first":   {corev1.PersistentVolumeSource{NFS: &corev1.NFSVolumeSource{Path: "/" + id + "0/" + id}}, id, true},
 		"another volume":        {corev1.PersistentVolumeSource{NFS: &corev1.NFSVolumeSource{Path: "/export/volume-10"}}, "volume-1", false},
 		"no name of length":     {corev1.PersistentVolumeSource{NFS: &corev1.NFSVolumeSource{Path: "/export/7"}}, "7", false},
 		"no source":             {corev1.PersistentVolumeSource{}, id, false},
 	} {
-		if got := audit.MayStandFor(audit.Volume{UID: "u", Volume: test.volume})(&corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{PersistentVolumeSource: test.source}}); got != test.want {
+		if got := audit.MayStandFor(audit.Volume{UID: "u", Volume: test.volume})(audit.HolderOf(&corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{PersistentVolumeSource: test.source}})); got != test.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}
@@ -53,7 +55,7 @@ func TestPVMayStandForAVolumeByItsClaim(t *testing.T) {
 		"it names no claim and no volume": {"", nil, false},
 	} {
 		pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{contract.AnnClaimUID: test.uid}}, Spec: corev1.PersistentVolumeSpec{ClaimRef: test.ref}}
-		if got := audit.MayStandFor(volume)(pv); got != test.want {
+		if got := audit.MayStandFor(volume)(audit.HolderOf(pv)); got != test.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}

@@ -56,6 +56,7 @@ type index struct {
 	claims, bound map[string]*corev1.PersistentVolumeClaim // by UID, and by the name of the PV
 	pvs           map[string]*corev1.PersistentVolume      // by name
 	ofUID         map[string]*corev1.PersistentVolume
+	holders       []Holder        // all PVs
 	atWork        map[string]bool // UIDs with a run that has not ended or a record
 	jobs          map[types.NamespacedName]*batchv1.Job
 	secrets       map[types.NamespacedName]bool
@@ -78,6 +79,9 @@ func newIndex(s State) *index {
 		if uid := pv.Annotations[contract.AnnClaimUID]; uid != "" && x.ofUID[uid] == nil {
 			x.ofUID[uid] = pv
 		}
+	}
+	for _, pv := range slices.Concat(s.PVs, s.Others) {
+		x.holders = append(x.holders, HolderOf(pv))
 	}
 	x.addJobs()
 	for i := range s.Secrets {

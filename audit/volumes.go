@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -63,11 +64,18 @@ func (x *index) volume(class string, v Volume, ofClaim int) *Finding {
 		found.Kind, found.Why = VolumeTwice, fmt.Sprintf("%d volumes of the class %s are of its claim", ofClaim, class)
 	case x.ofUID[v.UID] != nil || x.isWaitedFor(v.UID) || x.mayStandFor(v):
 		return nil
-	case x.Bears(v) && v.Class == class && isArgument(v.Volume):
+	case x.Bears(v) && v.Class == class && isArgument(v.Volume) && HasUID(v):
 		found.Fix = quote.Command("flex-dispatcher", "audit", "--storage="+class, "--fix="+v.Volume) + "  # unless it is kept on purpose"
 	}
 	return &found
 }
+
+// uidForm is the form of the UIDs that the API server gives.
+var uidForm = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
+
+// HasUID reports whether what a storage takes for the UID of a volume's claim can be one. No volume
+// is deleted by another text, which would be in names and selectors of Jobs.
+func HasUID(v Volume) bool { return uidForm.MatchString(v.UID) }
 
 // isArgument reports whether --fix takes a volume's name for that of one volume. A comma separates
 // two, "*" stands for all, and a value in quotes is read as a field of CSV.
@@ -76,8 +84,7 @@ func isArgument(volume string) bool { return volume != "*" && !strings.ContainsA
 // mayStandFor reports whether a PV, of whomever, may stand for a volume: an administrator keeps the
 // volume by it.
 func (x *index) mayStandFor(v Volume) bool {
-	may := MayStandFor(v)
-	return slices.ContainsFunc(x.PVs, may) || slices.ContainsFunc(x.Others, may)
+	return slices.ContainsFunc(x.holders, MayStandFor(v))
 }
 
 func (x *index) volumesMissing(class string, count map[string]int) []Finding {

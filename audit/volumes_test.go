@@ -1,6 +1,7 @@
 package audit_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +16,8 @@ import (
 
 const (
 	ownCluster = "c-1"
+	leftUID    = "6f0c3b1e-2d4a-4c8e-9a57-0b1c2d3e4f51"
+	oddUID     = "6f0c3b1e-2d4a-4c8e-9a57-0b1c2d3e4f52"
 	leftID     = "5d1f0b6e-0b1c-4c8e-9a57-2d3e4f506071"
 )
 
@@ -22,7 +25,7 @@ const (
 func abandoned(changes ...func(*audit.State)) audit.State {
 	s := healthy()
 	s.ClusterUID = ownCluster
-	s.Volumes["gold"] = append(s.Volumes["gold"], audit.Volume{UID: "left", Volume: leftID, ClusterUID: ownCluster, Class: "gold"})
+	s.Volumes["gold"] = append(s.Volumes["gold"], audit.Volume{UID: leftUID, Volume: leftID, ClusterUID: ownCluster, Class: "gold"})
 	for _, change := range changes {
 		change(&s)
 	}
@@ -52,6 +55,7 @@ func TestVolumesAreJudgedByTheirCluster(t *testing.T) {
 		"another cluster's":          {abandoned(last(func(v *audit.Volume) { v.ClusterUID = "c-2" })), nil, ""},
 		"without a mark":             {abandoned(last(func(v *audit.Volume) { v.ClusterUID = "" })), []audit.Kind{audit.VolumeLeft}, "in the storage"},
 		"of a cluster without a UID": {abandoned(func(s *audit.State) { s.ClusterUID = "" }), []audit.Kind{audit.VolumeLeft}, "in the storage"},
+		"its UID is none":            {abandoned(last(func(v *audit.Volume) { v.UID = "left" })), []audit.Kind{audit.VolumeLeft}, "in the storage"},
 		"a PV by hand stands for it": {abandoned(byHand), nil, ""},
 		"a PV by hand is reserved for its claim's name": {abandoned(last(func(v *audit.Volume) { v.Namespace, v.Name = "app", "old" }), func(s *audit.State) {
 			s.Others = append(s.Others, &corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{ClaimRef: &corev1.ObjectReference{Namespace: "app", Name: "old"}}})
@@ -80,7 +84,7 @@ func TestVolumesAreJudgedByTheirCluster(t *testing.T) {
 // findings, and no command deletes one of them by its list.
 func TestAListReachesNoVolumeOfAnotherStorage(t *testing.T) {
 	t.Parallel()
-	own := audit.Volume{UID: "left", Volume: leftID, ClusterUID: ownCluster, Class: "gold"}
+	own := audit.Volume{UID: leftUID, Volume: leftID, ClusterUID: ownCluster, Class: "gold"}
 	command := "flex-dispatcher audit --storage=gold --fix=" + leftID + "  # unless it is kept on purpose"
 	for name, test := range map[string]struct {
 		forged audit.Volume
@@ -88,9 +92,9 @@ func TestAListReachesNoVolumeOfAnotherStorage(t *testing.T) {
 	}{
 		"the same":               {own, 1},
 		"of another claim":       {audit.Volume{UID: "another", Volume: leftID, ClusterUID: ownCluster, Class: "gold"}, 2},
-		"of no class":            {audit.Volume{UID: "left", Volume: leftID, ClusterUID: ownCluster}, 2},
-		"of the first's class":   {audit.Volume{UID: "left", Volume: leftID, ClusterUID: ownCluster, Class: "evil"}, 2},
-		"that the other has not": {audit.Volume{UID: "left", Volume: "v2", ClusterUID: ownCluster, Class: "gold"}, 2},
+		"of no class":            {audit.Volume{UID: leftUID, Volume: leftID, ClusterUID: ownCluster}, 2},
+		"of the first's class":   {audit.Volume{UID: leftUID, Volume: leftID, ClusterUID: ownCluster, Class: "evil"}, 2},
+		"that the other has not": {audit.Volume{UID: leftUID, Volume: "v2", ClusterUID: ownCluster, Class: "gold"}, 2},
 	} {
 		found := audit.Check(abandoned(func(s *audit.State) { s.Volumes["evil"] = []audit.Volume{test.forged} }))
 		if len(found) != test.found {
@@ -126,9 +130,9 @@ func TestAnOddNameOfAVolumeIsQuotedAndHidesNothing(t *testing.T) {
 		`"v1"`:                `delete the volume "\"v1\"" in the storage, if it is neither in use nor another cluster's`,
 	} {
 		found := audit.Check(abandoned(func(s *audit.State) {
-			s.Volumes["gold"] = append(s.Volumes["gold"], audit.Volume{UID: "odd", Volume: name, ClusterUID: ownCluster, Class: "gold"})
+			s.Volumes["gold"] = append(s.Volumes["gold"], audit.Volume{UID: oddUID, Volume: name, ClusterUID: ownCluster, Class: "gold"})
 		}))
-		at := slices.IndexFunc(found, func(f audit.Finding) bool { return f.UID == "odd" })
+		at := slices.IndexFunc(found, func(f audit.Finding) bool { return f.UID == oddUID })
 		if len(found) != 2 || at < 0 {
 			t.Errorf("%q: found %+v", name, found)
 			continue
@@ -172,6 +176,24 @@ func TestAVolumeIsAFindingOnlyIfItIsOneBeforeAndAfterTheList(t *testing.T) {
 	}
 	if found := audit.CheckAround(healthy(), healthy()); len(found) > 0 {
 		t.Errorf("a healthy cluster: %+v", found)
+	}
+}
+
+// A thousand PVs and as many volumes are compared in a moment: what a PV has is encoded once.
+func TestTheSourceOfAPVIsEncodedOnceForAllVolumes(t *testing.T) { //nolint:paralleltest // it counts allocations
+	const many = 100
+	allocated := func(volumes int) float64 {
+		s := audit.State{Now: now, ClusterUID: ownCluster, Volumes: map[string][]audit.Volume{}}
+		for range many {
+			byHand(&s)
+		}
+		for i := range volumes {
+			s.Volumes["gold"] = append(s.Volumes["gold"], audit.Volume{UID: fmt.Sprint(i), Volume: fmt.Sprintf("volume-%d", 1000+i), ClusterUID: ownCluster})
+		}
+		return testing.AllocsPerRun(3, func() { audit.Check(s) })
+	}
+	if more := allocated(many) - allocated(0); more > many*many/2 {
+		t.Errorf("%d volumes beside %d PVs take %.0f allocations more than none", many, many, more)
 	}
 }
 

@@ -9,11 +9,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/quote"
 )
 
 // Class is a storage class, with the config under which its storage is listed.
@@ -70,12 +73,13 @@ func (a *Auditor) class(ctx context.Context, class *storagev1.StorageClass) (Cla
 		out.Fault = fmt.Errorf("%d ConfigMaps in the namespace %s are its provisioner config: let it be one", len(list.Items), ns)
 		return out, nil
 	}
-	out.Config, out.UID, out.Fault = a.parse(&list.Items[0], class)
+	out.Config, out.UID, out.Fault = a.parse(ctx, &list.Items[0], class)
 	return out, nil
 }
 
-// parse reads a config whose storage is to be listed.
-func (a *Auditor) parse(cm *corev1.ConfigMap, class *storagev1.StorageClass) (config.Config, string, error) {
+// parse reads a config whose storage is to be listed, and judges it as the dispatcher does: an audit
+// has an administrator's rights, and whoever may edit a config gets no more by them.
+func (a *Auditor) parse(ctx context.Context, cm *corev1.ConfigMap, class *storagev1.StorageClass) (config.Config, string, error) {
 	cfg, faults := config.Parse(config.SourceOf(cm, class), a.Provisioner)
 	switch {
 	case len(faults) > 0:
@@ -84,7 +88,27 @@ func (a *Auditor) parse(cm *corev1.ConfigMap, class *storagev1.StorageClass) (co
 		return cfg, "", fmt.Errorf("%w: its config %s/%s does not have list among its verbs: add it if the image serves it", errUnlisted, cm.Namespace, cm.Name)
 	case cfg.RunOn == config.RunOnSelected:
 		return cfg, "", fmt.Errorf("%w: its runs go to the node of each volume (run-on), and no list shows the volumes of all nodes", errUnlisted)
-	default:
-		return cfg, string(cm.UID), nil
 	}
+	if faults = jobs.Check(cfg, a.Allowed); len(faults) > 0 {
+		return cfg, "", fmt.Errorf("its config %s/%s: %s. Remedy: correct the config or, if the dispatcher has an --allow for it, give the audit the same one",
+			cm.Namespace, cm.Name, quote.Line(faults.ToAggregate().Error()))
+	}
+	return cfg, string(cm.UID), a.whyAccountRefused(ctx, cfg)
+}
+
+// whyAccountRefused returns why a config may not name its ServiceAccount, or nil.
+func (a *Auditor) whyAccountRefused(ctx context.Context, cfg config.Config) error {
+	if cfg.ServiceAccount == "" {
+		return nil
+	}
+	ns, name := cfg.Source.Namespace, cfg.ServiceAccount
+	account, err := a.Client.CoreV1().ServiceAccounts(ns).Get(ctx, name, metav1.GetOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("get the ServiceAccount %s/%s: %w", ns, quote.Name(name), err)
+	}
+	if err != nil || account.Labels[contract.LabelProvisioner] != "true" {
+		return fmt.Errorf("its config %s/%s names the ServiceAccount %s, which does not exist in that namespace or lacks the label %s=true",
+			ns, cfg.Source.Name, quote.Name(name), contract.LabelProvisioner)
+	}
+	return nil
 }

@@ -79,7 +79,7 @@ func (a *Auditor) fix(ctx context.Context, s *audit.State, f audit.Finding) (str
 	if err := a.lookAgain(ctx, f); err != nil {
 		return "", err
 	}
-	number, err := a.nextNumber(ctx, f.UID)
+	number, err := a.nextNumber(ctx, f.Volume.UID)
 	if err != nil {
 		return "", err
 	}
@@ -107,7 +107,7 @@ func (a *Auditor) fix(ctx context.Context, s *audit.State, f audit.Finding) (str
 func (a *Auditor) nextNumber(ctx context.Context, uid string) (int, error) {
 	existing, err := a.Client.BatchV1().Jobs(metav1.NamespaceAll).List(ctx, metav1.ListOptions{LabelSelector: jobs.LabelMember + uid})
 	if err != nil {
-		return 0, fmt.Errorf("list the Jobs of %s: %w", uid, err)
+		return 0, fmt.Errorf("list the Jobs of %s: %w", quote.Name(uid), err)
 	}
 	number := 1
 	for i := range existing.Items {
@@ -129,6 +129,8 @@ func whyNotFixed(s *audit.State, f audit.Finding, c Class) error {
 		return fmt.Errorf("the storage of the class %s lists it, but it belongs to another class. Remedy: list the storage of that class, with --storage=%s", f.ListedBy, quote.Name(f.Volume.Class))
 	case f.Volume.Namespace == "" || f.Volume.Name == "":
 		return errors.New("the list does not name its claim, which may exist. Remedy: delete it in the storage")
+	case !audit.HasUID(f.Volume):
+		return fmt.Errorf("the list gives %s as the UID of its claim, which is no UID of Kubernetes. Remedy: delete it in the storage", quote.Name(f.Volume.UID))
 	case c.Fault != nil:
 		return c.Fault
 	case c.Config.Source.Reclaim == string(corev1.PersistentVolumeReclaimRetain):

@@ -21,14 +21,14 @@ func TestAVolumeIsDeletedByItsOwnClassOnly(t *testing.T) {
 	silver.ReclaimPolicy = new(corev1.PersistentVolumeReclaimRetain)
 	cm := configOf("silver", map[string]string{"image": "localhost/silver:v1", "service-account-name": "silver", "verbs": "provision,delete,list"})
 	inLab(t, nil, func(l *lab) {
-		kept := audit.Volume{UID: "u", Volume: "v1", Namespace: "app", Name: "data", Class: "silver", ClusterUID: clusterID}
+		kept := audit.Volume{UID: claimUID, Volume: "v1", Namespace: "app", Name: "data", Class: "silver", ClusterUID: clusterID}
 		s := audit.State{ClusterUID: clusterID, Volumes: map[string][]audit.Volume{"gold": {kept}, "silver": {kept}}}
 		said, err := l.fixing(run.Look{State: s, Found: audit.Check(s)})
 		if err == nil || !strings.Contains(said, "of the class silver stays: its class has the reclaimPolicy Retain") {
 			l.t.Errorf("said %q, %v", said, err)
 		}
 		l.mustLeaveNoJob()
-	}, silver, cm)
+	}, silver, cm, account("silver"))
 }
 
 // The storage of silver names a volume of gold, for a claim that does not exist: nothing is deleted
@@ -37,7 +37,7 @@ func TestAListDeletesNoVolumeOfAnotherStorage(t *testing.T) {
 	cm := configOf("silver", map[string]string{"image": "localhost/silver:v1", "service-account-name": "silver", "verbs": "provision,delete,list"})
 	inLab(t, nil, func(l *lab) {
 		l.started = func(job *batchv1.Job) { l.t.Errorf("the Job %s was created", job.Name) }
-		forged := audit.Volume{UID: "u", Volume: "v1", Namespace: "app", Name: "data", Class: "gold", ClusterUID: clusterID}
+		forged := audit.Volume{UID: claimUID, Volume: "v1", Namespace: "app", Name: "data", Class: "gold", ClusterUID: clusterID}
 		s := audit.State{ClusterUID: clusterID, Volumes: map[string][]audit.Volume{"silver": {forged}, "gold": {}}}
 		for _, only := range [][]string{nil, {"v1"}} {
 			said, err := l.fixing(run.Look{State: s, Found: audit.Check(s)}, only...)
@@ -46,12 +46,12 @@ func TestAListDeletesNoVolumeOfAnotherStorage(t *testing.T) {
 			}
 		}
 		own := forged
-		own.UID = "w"
+		own.UID = otherUID
 		s.Volumes["gold"] = []audit.Volume{own}
 		if _, err := l.fixing(run.Look{State: s, Found: audit.Check(s)}, "v1"); err == nil || !strings.Contains(err.Error(), "2 volumes have the name v1") {
 			l.t.Errorf("of two volumes of a name: %v", err)
 		}
-	}, class("silver"), cm)
+	}, class("silver"), cm, account("silver"))
 }
 
 // The dispatcher of another provisioner may work for the same claim, on the same storage.
@@ -61,7 +61,7 @@ func TestARunOfAnotherProvisionerStandsForItsVolume(t *testing.T) {
 		if err != nil {
 			l.t.Fatal(err)
 		}
-		v := audit.Volume{UID: "u", Volume: "v1", Namespace: "app", Name: "data", Class: "gold", ClusterUID: clusterID}
+		v := audit.Volume{UID: claimUID, Volume: "v1", Namespace: "app", Name: "data", Class: "gold", ClusterUID: clusterID}
 		theirs := classes[0].Config
 		theirs.Source.Namespace = "theirs"
 		job, err := jobs.Build(jobs.Plan{

@@ -8,12 +8,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/flex-provisioner/flex-provisioner/audit"
 	"github.com/flex-provisioner/flex-provisioner/audit/run"
@@ -25,7 +27,7 @@ import (
 
 // left is a look that has found a volume, of this cluster if nothing else is said.
 func left(change func(*audit.Volume)) run.Look {
-	v := audit.Volume{UID: "u", Volume: "v1", Size: 1 << 30, Namespace: "app", Name: "data", Class: "gold", ClusterUID: clusterID}
+	v := audit.Volume{UID: claimUID, Volume: "v1", Size: 1 << 30, Namespace: "app", Name: "data", Class: "gold", ClusterUID: clusterID}
 	change(&v)
 	return run.Look{State: audit.State{ClusterUID: clusterID}, Found: []audit.Finding{{Kind: audit.VolumeLeft, UID: v.UID, Class: cmp.Or(v.Class, "gold"), ListedBy: cmp.Or(v.Class, "gold"), Volume: v}}}
 }
@@ -48,15 +50,15 @@ func (l *lab) made() []batchv1.Job {
 }
 
 func TestAVolumeThatStandsForNothingIsDeletedByAJobOfTheAudit(t *testing.T) {
-	earlier := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "flex-provisioner", Name: "delete-u-2", Labels: map[string]string{
-		jobs.LabelMember + "u": "", jobs.LabelVerb: "delete",
-	}, Annotations: map[string]string{jobs.AnnUIDs: "u"}}, Status: batchv1.JobStatus{Conditions: []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue}}}}
+	earlier := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "flex-provisioner", Name: "delete-" + claimUID + "-2", Labels: map[string]string{
+		jobs.LabelMember + claimUID: "", jobs.LabelVerb: "delete",
+	}, Annotations: map[string]string{jobs.AnnUIDs: claimUID}}, Status: batchv1.JobStatus{Conditions: []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue}}}}
 	inLab(t, nil, func(l *lab) {
 		l.ends(0, "one volume", "")
 		gated := l.started
 		l.started = func(job *batchv1.Job) {
-			request, _, err := runs.Recorded(job.Spec.Template.Annotations, "u")
-			if err != nil || job.Name != "delete-u-3" || !request.Undo || request.ClusterUID != clusterID || request.ListedVolume != "v1" {
+			request, _, err := runs.Recorded(job.Spec.Template.Annotations, claimUID)
+			if err != nil || job.Name != "delete-"+claimUID+"-3" || !request.Undo || request.ClusterUID != clusterID || request.ListedVolume != "v1" {
 				l.t.Errorf("the Job is %+v, its request %+v, %v", job.ObjectMeta, request, err)
 			}
 			gated(job)
@@ -77,19 +79,19 @@ func TestADeleteDoesNotStartOnceSomethingStandsForItsVolume(t *testing.T) {
 	t.Parallel()
 	mine := map[string]string{config.LabelManagedBy: config.ManagedBy}
 	for name, appears := range map[string]runtime.Object{
-		"its own PV": &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-u", Annotations: map[string]string{contract.AnnClaimUID: "u"}}},
+		"its own PV": &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-" + claimUID, Annotations: map[string]string{contract.AnnClaimUID: claimUID}}},
 		"a PV by hand with the volume": &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "mine"}, Spec: corev1.PersistentVolumeSpec{
 			PersistentVolumeSource: corev1.PersistentVolumeSource{NFS: &corev1.NFSVolumeSource{Path: "/export/volume-1"}},
 		}},
 		"a PV by hand for the claim's name": &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "mine"}, Spec: corev1.PersistentVolumeSpec{
 			ClaimRef: &corev1.ObjectReference{Namespace: "app", Name: "data"},
 		}},
-		"the claim": &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "other", Name: "other", UID: "u"}},
+		"the claim": &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "other", Name: "other", UID: claimUID}},
 		"a Job of the dispatcher": &batchv1.Job{ObjectMeta: metav1.ObjectMeta{
-			Namespace: "flex-provisioner", Name: "provision-u-1", Labels: mine, Annotations: map[string]string{jobs.AnnUIDs: "u"},
+			Namespace: "flex-provisioner", Name: "provision-" + claimUID + "-1", Labels: mine, Annotations: map[string]string{jobs.AnnUIDs: claimUID},
 		}},
 		"a pod of the dispatcher": &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-			Namespace: "flex-provisioner", Name: "provision-u-1-x", Labels: map[string]string{config.LabelManagedBy: config.ManagedBy, contract.LabelClaimUID: "u"},
+			Namespace: "flex-provisioner", Name: "provision-" + claimUID + "-1-x", Labels: map[string]string{config.LabelManagedBy: config.ManagedBy, contract.LabelClaimUID: claimUID},
 		}, Spec: corev1.PodSpec{NodeName: "node-1"}},
 	} {
 		volume := left(func(v *audit.Volume) { v.Volume = "volume-1" })
@@ -140,7 +142,7 @@ func (l *lab) mustLeaveNoJobOfAnAudit() {
 // Another audit is at work, or was killed: its Job has the name that the next one would have, and
 // keeps it until its pod no longer exists.
 func TestOfTwoThatDeleteAVolumeOneHasTheJob(t *testing.T) {
-	other := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "flex-provisioner", Name: "delete-u-1"}}
+	other := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "flex-provisioner", Name: "delete-" + claimUID + "-1"}}
 	inLab(t, nil, func(l *lab) {
 		if said, err := l.fixing(left(func(*audit.Volume) {})); err == nil || !strings.Contains(said, "exists already") {
 			l.t.Errorf("said %q, %v", said, err)
@@ -168,7 +170,7 @@ func TestAVolumeIsNotDeletedByAnAuditUnlessItIsForCertainThisClustersAndStandsFo
 	t.Parallel()
 	kept := class("gold")
 	kept.ReclaimPolicy = new(corev1.PersistentVolumeReclaimRetain)
-	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "app", Name: "data", UID: "u"}}
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "app", Name: "data", UID: claimUID}}
 	byHand := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "mine"}, Spec: corev1.PersistentVolumeSpec{
 		PersistentVolumeSource: corev1.PersistentVolumeSource{NFS: &corev1.NFSVolumeSource{Path: "/export/pvc-u-of-app"}},
 	}}
@@ -181,6 +183,8 @@ func TestAVolumeIsNotDeletedByAnAuditUnlessItIsForCertainThisClustersAndStandsFo
 		"it has no mark":                       {nil, func(v *audit.Volume) { v.ClusterUID = "" }, nil, "lacks this cluster's UID"},
 		"it is another cluster's":              {nil, func(v *audit.Volume) { v.ClusterUID = "c-2" }, nil, "lacks this cluster's UID"},
 		"its claim is not named":               {nil, func(v *audit.Volume) { v.Name = "" }, nil, "does not name its claim"},
+		"the UID of its claim is none":         {nil, func(v *audit.Volume) { v.UID = "u" }, nil, "gives u as the UID of its claim, which is no UID"},
+		"it is of no claim":                    {nil, func(v *audit.Volume) { v.UID = "" }, nil, `gives "" as the UID of its claim`},
 		"its class is not named":               {nil, func(v *audit.Volume) { v.Class = "" }, nil, "does not name its storage class"},
 		"its class does not exist":             {nil, func(v *audit.Volume) { v.Class = "silver" }, nil, "silver"},
 		"its image does not delete":            {map[string]string{"verbs": "provision,list"}, func(*audit.Volume) {}, nil, "delete"},
@@ -211,6 +215,29 @@ func TestAVolumeIsNotDeletedByAnAuditUnlessItIsForCertainThisClustersAndStandsFo
 	})
 }
 
+// A storage names the claim of its volume as it likes, too: in no selector, and in no line of its
+// own.
+func TestAUIDOfAHostileListAddsNothingToWhatAFixSays(t *testing.T) {
+	t.Parallel()
+	for _, uid := range []string{"u\nvolume v9 of the class gold was deleted.", "\x1b]52;c;ZXZpbA==\a", "u,x!=y", strings.ToUpper(claimUID), claimUID + "\n"} {
+		t.Run(uid, func(t *testing.T) {
+			inLab(t, nil, func(l *lab) {
+				l.client.PrependReactor("list", "jobs", func(action clienttesting.Action) (bool, runtime.Object, error) {
+					if selector := action.(clienttesting.ListAction).GetListRestrictions().Labels.String(); strings.Contains(selector, uid) {
+						l.t.Errorf("Jobs are listed by %q", selector)
+					}
+					return false, nil, nil
+				})
+				said, err := l.fixing(left(func(v *audit.Volume) { v.UID = uid }))
+				if err == nil || !strings.Contains(said, "no UID of Kubernetes") || strings.ContainsFunc(strings.TrimSuffix(said, "\n")+err.Error(), unicode.IsControl) {
+					l.t.Errorf("said %q, %v", said, err)
+				}
+				l.mustLeaveNoJob()
+			})
+		})
+	}
+}
+
 func TestOnlyTheVolumesThatAreNamedAreDeleted(t *testing.T) {
 	inLab(t, nil, func(l *lab) {
 		l.ends(0, "", "")
@@ -221,7 +248,7 @@ func TestOnlyTheVolumesThatAreNamedAreDeleted(t *testing.T) {
 			gated(job)
 		}
 		look := left(func(*audit.Volume) {})
-		second := left(func(v *audit.Volume) { v.UID, v.Volume = "w", "v2" })
+		second := left(func(v *audit.Volume) { v.UID, v.Volume = otherUID, "v2" })
 		look.Found = append(look.Found, second.Found...)
 		look.Found = append(look.Found, audit.Finding{Kind: audit.VolumeTwice, UID: "x", Class: "gold", Volume: audit.Volume{UID: "x", Volume: "v3", ClusterUID: clusterID}})
 		if said, err := l.fixing(look, "v2"); err != nil || strings.Contains(said, "v1") || !strings.Contains(said, "v2") {
@@ -232,7 +259,7 @@ func TestOnlyTheVolumesThatAreNamedAreDeleted(t *testing.T) {
 				l.t.Errorf("%s: %v", other, err)
 			}
 		}
-		if !slices.Equal(names, []string{"delete-w-1"}) {
+		if !slices.Equal(names, []string{"delete-" + otherUID + "-1"}) {
 			l.t.Errorf("the Jobs were %v", names)
 		}
 	})

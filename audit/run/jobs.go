@@ -1,6 +1,8 @@
 package run
 
 import (
+	"fmt"
+	"slices"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -10,6 +12,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/quote"
 )
 
 // managedBy marks the Jobs of an audit, and their pods. The dispatcher watches those that are
@@ -36,8 +39,21 @@ func listJob(c Class, of Cluster) (*batchv1.Job, error) {
 		return nil, err
 	}
 	job.Name, job.GenerateName = "", string(contract.List)+"-"+c.UID+"-" // several audits may list at once
-	job.Spec.Template.Spec.AutomountServiceAccountToken = new(false)
-	return job, nil
+	spec := &job.Spec.Template.Spec
+	spec.AutomountServiceAccountToken = new(false)
+	return job, whyToken(c, spec.Volumes)
+}
+
+// whyToken returns an error if volumes of a list's pod hold a token of its ServiceAccount: a list
+// needs none.
+func whyToken(c Class, volumes []corev1.Volume) error {
+	for _, v := range volumes {
+		if v.Projected != nil && slices.ContainsFunc(v.Projected.Sources, func(s corev1.VolumeProjection) bool { return s.ServiceAccountToken != nil }) {
+			return fmt.Errorf("its config %s/%s has a serviceAccountToken in the volume %s of its pod-template, and the pod of a list gets no token. Remedy: remove that volume",
+				c.Config.Source.Namespace, c.Config.Source.Name, quote.Name(v.Name))
+		}
+	}
+	return nil
 }
 
 // deleteJob returns the Job that deletes an orphan. To the image it is an undo that is limited to

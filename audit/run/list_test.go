@@ -31,6 +31,9 @@ import (
 const (
 	configUID = "9d1f1c5e-5b0a-4a52-8b0e-3f6a1c2d4e5f"
 	clusterID = "c-1"
+	// claimUID and otherUID are of claims that do not exist any more.
+	claimUID = "6f0c3b1e-2d4a-4c8e-9a57-0b1c2d3e4f50"
+	otherUID = "6f0c3b1e-2d4a-4c8e-9a57-0b1c2d3e4f51"
 )
 
 // lab is a cluster with the class gold, in which a test plays the dispatcher and the kubelet.
@@ -58,7 +61,7 @@ func inLab(t *testing.T, keys map[string]string, test func(*lab), more ...runtim
 		if err := metav1.AddMetaToScheme(scheme); err != nil {
 			t.Fatal(err)
 		}
-		l := &lab{t: t, client: fake.NewClientset(append(more, class("gold"), configOf("gold", data))...)}
+		l := &lab{t: t, client: fake.NewClientset(append(more, class("gold"), configOf("gold", data), account("gold"))...)}
 		l.Auditor = &run.Auditor{
 			Client: l.client, Objects: metadatafake.NewSimpleMetadataClient(scheme), Clock: clock.RealClock{}, Provisioner: contract.ProvisionerName,
 			Namespace: "flex-provisioner", Cluster: run.Cluster{UID: clusterID}, Timeout: time.Minute,
@@ -72,6 +75,11 @@ func inLab(t *testing.T, keys map[string]string, test func(*lab), more ...runtim
 
 func class(name string) *storagev1.StorageClass {
 	return &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Provisioner: contract.ProvisionerName}
+}
+
+// account is a ServiceAccount that a config may name.
+func account(name string) *corev1.ServiceAccount {
+	return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "flex-provisioner", Name: name, Labels: map[string]string{contract.LabelProvisioner: "true"}}}
 }
 
 func configOf(class string, data map[string]string) *corev1.ConfigMap {
@@ -215,14 +223,14 @@ func TestAnAuditListsAStorageByAJobOfTheClass(t *testing.T) {
 // ours is a PV of the class gold, whose volume a list that was not whole would lack.
 func ours() *corev1.PersistentVolume {
 	return &corev1.PersistentVolume{
-		ObjectMeta: metav1.ObjectMeta{Name: "pvc-u", Annotations: map[string]string{contract.AnnClaimUID: "u"}},
+		ObjectMeta: metav1.ObjectMeta{Name: "pvc-" + claimUID, Annotations: map[string]string{contract.AnnClaimUID: claimUID}},
 		Spec:       corev1.PersistentVolumeSpec{StorageClassName: "gold"},
 	}
 }
 
 func TestAnAuditTakesNoVolumeForMissingByALogThatIsNotWhole(t *testing.T) {
 	t.Parallel()
-	lines := volumeLine("w", "v1", clusterID) + volumeLine("u", "v2", clusterID)
+	lines := volumeLine("w", "v1", clusterID) + volumeLine(claimUID, "v2", clusterID)
 	for name, log := range map[string]string{
 		"its end was cut": lines[:len(lines)-20], "its beginning was rotated away": lines[20:], "it is empty": "", "it has more": lines + volumeLine("x", "v3", clusterID),
 	} {

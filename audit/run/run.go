@@ -33,7 +33,9 @@ type Auditor struct {
 	// Provisioner is the name that StorageClasses write, Namespace where the configs of those are
 	// that name no other.
 	Provisioner, Namespace string
-	Cluster                Cluster
+	// Allowed is what the dispatcher lets pods use of a node, by namespace.
+	Allowed jobs.Allowances
+	Cluster Cluster
 	// Timeout limits each Job.
 	Timeout time.Duration
 }

@@ -66,6 +66,7 @@ func auditCommand() *cobra.Command {
 	flags.StringVar(&a.kubeconfig, "kubeconfig", "", adminKubeconfig)
 	flags.StringVar(&a.controller.Provisioner, "provisioner-name", contract.ProvisionerName, "provisioner name in StorageClasses")
 	flags.StringVar(&a.namespace, "namespace", configNamespace, "namespace of configs, the same as that of the dispatcher")
+	a.addAllow(flags)
 	flags.StringVar(&a.controller.KubeAPI, "kube-api", "https://kubernetes.default.svc", "URL of the API server for images, the same as that of the dispatcher")
 	flags.StringArrayVar(&a.files, "volumes", nil, "CLASS=FILE: output of the verb list of the class's image; may be repeated")
 	flags.StringSliceVar(&a.storage, "storage", nil, "list the storage of these classes, CLASS,CLASS; without a value, of all classes whose config has the verb list")
@@ -189,6 +190,10 @@ func report(cmd *cobra.Command, l run.Look) error {
 
 // auditor connects to the cluster.
 func (a *audited) auditor(cmd *cobra.Command) (*run.Auditor, error) {
+	allowed, err := a.allowances()
+	if err != nil {
+		return nil, err
+	}
 	cfg, err := a.connectAsAdmin()
 	if err != nil {
 		return nil, err
@@ -205,7 +210,7 @@ func (a *audited) auditor(cmd *cobra.Command) (*run.Auditor, error) {
 	uid, err := admin.ClusterUID(cmd.Context(), client)
 	return &run.Auditor{
 		Client: client, Objects: objects, Clock: clock.RealClock{}, Provisioner: a.controller.Provisioner, Namespace: a.namespace,
-		Cluster: run.Cluster{KubeAPI: a.controller.KubeAPI, UID: uid}, Timeout: a.timeout,
+		Allowed: allowed, Cluster: run.Cluster{KubeAPI: a.controller.KubeAPI, UID: uid}, Timeout: a.timeout,
 	}, err
 }
 

@@ -82,6 +82,7 @@ func TestExitCodeOfAnAuditSaysWhetherItCouldLook(t *testing.T) {
 		"there is no cluster":                        {[]string{"--kubeconfig=/none"}, 2, "find the API server"},
 		"a file of volumes cannot be read":           {[]string{healthy, "--volumes=gold=/none"}, 2, "/none"},
 		"--volumes without a class":                  {[]string{healthy, "--volumes=gold"}, 2, "must have the form CLASS=FILE"},
+		"an --allow without a value":                 {[]string{healthy, "--allow=ns/host-path"}, 2, "must have the form NAMESPACE/KIND=VALUE"},
 		"a flag that it does not have":               {[]string{healthy, "--repair"}, 2, "unknown flag"},
 		"an argument":                                {[]string{healthy, "gold"}, 2, "gold"},
 		"--fix without a list of the storage":        {[]string{healthy, "--fix"}, 2, "--fix needs --storage"},

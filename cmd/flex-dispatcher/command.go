@@ -81,7 +81,7 @@ func (s *settings) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&s.namespace, "namespace", configNamespace, "namespace of configs and their Jobs")
 	f.StringSliceVar(&s.configNamespaces, "config-namespaces", nil, "additional namespaces of configs; a class names its namespace by the parameter "+contract.ParamConfigNamespace)
 	f.StringVar(&s.controller.Provisioner, "provisioner-name", contract.ProvisionerName, "provisioner name in StorageClasses")
-	f.StringArrayVar(&s.allow, "allow", nil, "permission for pods beyond Pod Security restricted: NAMESPACE/host-path=/PATH, NAMESPACE/run-as-user=UID, NAMESPACE/capability=NAME or NAMESPACE/host-network=true; may be repeated")
+	s.addAllow(f)
 	f.StringVar(&s.controller.KubeAPI, "kube-api", "", "URL of the API server for images; default: the URL that the dispatcher uses")
 	f.BoolVar(&s.controller.TrustUsername, "trust-username", false, "pass the annotated username and groups of a claim's creator to images; requires the admission policies that write and protect the annotations")
 	f.BoolVar(&s.controller.AheadOfBinder, "ahead-of-binder", true, "provision a claim before kube-controller-manager has annotated it, if no PersistentVolume exists for it; set to false if kube-controller-manager has --enable-dynamic-provisioning=false")
@@ -92,6 +92,22 @@ func (s *settings) addFlags(f *pflag.FlagSet) {
 	f.Float32Var(&s.qps, "kube-api-qps", defaultQPS, "maximum number of requests per second to the API server")
 	f.IntVar(&s.burst, "kube-api-burst", 2*defaultQPS, "maximum burst of requests to the API server")
 	logsapi.AddFlags(s.logs, f)
+}
+
+// addAllow adds the flag --allow, of the dispatcher and of the commands that judge configs as it does.
+func (s *settings) addAllow(f *pflag.FlagSet) {
+	f.StringArrayVar(&s.allow, "allow", nil, "permission for pods beyond Pod Security restricted: NAMESPACE/host-path=/PATH, NAMESPACE/run-as-user=UID, NAMESPACE/capability=NAME or NAMESPACE/host-network=true; may be repeated")
+}
+
+// allowances reads what --allow says.
+func (s *settings) allowances() (jobs.Allowances, error) {
+	out := jobs.Allowances{}
+	for _, text := range s.allow {
+		if err := out.Add(text); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
 }
 
 // ownNamespace returns the pod's namespace. Outside a pod it is the one in which the shipped
@@ -111,11 +127,9 @@ func (s *settings) complete(cfg *rest.Config) error {
 			s.controller.Namespaces = append(s.controller.Namespaces, ns)
 		}
 	}
-	s.controller.Allowed = jobs.Allowances{}
-	for _, text := range s.allow {
-		if err := s.controller.Allowed.Add(text); err != nil {
-			return err
-		}
+	var err error
+	if s.controller.Allowed, err = s.allowances(); err != nil {
+		return err
 	}
 	if s.controller.KubeAPI == "" {
 		s.controller.KubeAPI = cfg.Host
