@@ -85,13 +85,13 @@ func (h Held) Print(w io.Writer) error {
 		if ref := pv.Spec.ClaimRef; ref != nil {
 			claim = "the claim " + quote.Name(ref.Namespace+"/"+ref.Name)
 		}
-		if _, err := fmt.Fprintf(w, "PersistentVolume %s (%s, %s): its volume stays in the storage when it is deleted\n",
+		if _, err := fmt.Fprintf(w, "PersistentVolume %s (%s, %s): its volume remains in the storage when it is deleted\n",
 			pv.Name, pv.Status.Phase, claim); err != nil {
 			return err
 		}
 	}
 	for _, job := range h.Jobs {
-		if _, err := fmt.Fprintf(w, "Job %s/%s (%s): what it may have made for it and no PersistentVolume shows stays in the storage\n",
+		if _, err := fmt.Fprintf(w, "Job %s/%s (%s): a volume that it may have created without a PersistentVolume remains in the storage\n",
 			job.Namespace, job.Name, claimsOf(&job)); err != nil {
 			return err
 		}

@@ -56,8 +56,9 @@ func TestForgedPVReachesNoVolumeOfAnotherClass(t *testing.T) {
 	equal(t, "the status of the other claim's volume", w.onlyVolume(victim).Status, exported.Status)
 	contains(t, "tgtd's targets", w.targets(), theirs.Spec.ISCSI.IQN)
 
-	// By the remedy of the event the PV goes, and what its run has made, by that run's own image.
+	// By the remedies of the events the PV goes, and the record is given up.
 	w.must(kube.CoreV1().PersistentVolumes().Delete(w.ctx(), "pvc-"+string(claim.UID), metav1.DeleteOptions{}), "delete the forged PV")
+	w.giveUp(claim)
 	w.vanished(claim)
 	for _, job := range w.jobs(claim, "") {
 		equal(t, "the image of the Job "+job.Name, job.Spec.Template.Spec.Containers[0].Image, bashImage)
