@@ -1,7 +1,6 @@
 package controller_test
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -45,20 +44,11 @@ func TestRevisionOfItsOwnIsNotWhatTheSecondForgedPVNames(t *testing.T) {
 					stolen := w.Runs[1].PV.DeepCopy()
 					fakecluster.Delete(w, fakecluster.Admin, w.PVOf(claim))
 					w.Until("the PV is gone", time.Minute, func() bool { return w.PVOf(claim) == nil })
-					t.Log("held:", w.HeldRecords())
-					alive := 0
-					for _, pod := range fakecluster.List[*corev1.Pod](w) {
-						if strings.HasPrefix(pod.Name, "provision-"+string(claim.UID)) {
-							alive++
-							t.Log("pod whose token is valid:", pod.Name, pod.Status.Phase)
-						}
-					}
 					fakecluster.Annotate(stolen, contract.AnnRevision, revision)
 					stolen.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimDelete
 					stolen.Spec.NFS = &corev1.NFSVolumeSource{Server: "nfs", Path: "/theirs"}
 					fakecluster.Create(w, "system:serviceaccount:flex-provisioner:flex-provisioner", stolen)
 					w.Advance(20 * time.Minute)
-					t.Log("bound:", w.IsBound("data")(), "runs:", w.Verbs())
 					if grows && w.IsBound("data")() {
 						fakecluster.Update(w, fakecluster.User, w.Claim("data"), func(claim *corev1.PersistentVolumeClaim) {
 							claim.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse("2Gi")

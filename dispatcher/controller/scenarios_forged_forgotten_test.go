@@ -6,7 +6,6 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 
-	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 )
@@ -36,12 +35,10 @@ func TestRevisionOfItsOwnIsNotWhatAForgedPVNamesOnceItsRecordIsGivenUp(t *testin
 				}
 				w.Advance(3 * time.Hour)
 				w.mustSpareVictim()
-				t.Logf("runs %v, its volume is there: %t, PV %v", w.Verbs(), w.Storage[string(claim.UID)], w.PVOf(claim) != nil)
 				if !w.Storage[string(claim.UID)] {
 					w.T.Error("the volume was deleted although the event says that it stays")
 				}
 			})
 		})
 	}
-	_ = contract.AnnRevision
 }
