@@ -20,7 +20,8 @@ type Holder struct {
 	source string
 }
 
-// HolderOf returns a PV as a Holder. Its source is encoded once for all volumes that are looked for.
+// HolderOf returns a PV as a Holder. Its source is encoded once for all volumes that are looked
+// for.
 func HolderOf(pv *corev1.PersistentVolume) Holder {
 	text, err := json.Marshal(pv.Spec.PersistentVolumeSource)
 	if err != nil {
@@ -52,9 +53,9 @@ func MayStandFor(volume Volume) func(pv Holder) bool {
 	}
 }
 
-// apart returns what finds a name in a text of JSON in small letters, whatever letters the name has,
-// and not as a part of a longer word or number. Beside a slash, as at the ends of a path, anything
-// may stand.
+// apart returns what finds a name in a text of JSON in small letters, whatever letters the name
+// has, and not as a part of a longer word or number. Beside a slash, as at the ends of a path,
+// anything may stand.
 func apart(name string) func(text string) bool {
 	encoded, err := json.Marshal(name) // as it stands in such a text
 	if err != nil {

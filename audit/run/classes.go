@@ -77,8 +77,8 @@ func (a *Auditor) class(ctx context.Context, class *storagev1.StorageClass) (Cla
 	return out, nil
 }
 
-// parse reads a config whose storage is to be listed, and judges it as the dispatcher does: an audit
-// has an administrator's rights, and whoever may edit a config gets no more by them.
+// parse reads a config whose storage is to be listed, and judges it as the dispatcher does: an
+// audit has an administrator's rights, and whoever may edit a config gets no more by them.
 func (a *Auditor) parse(ctx context.Context, cm *corev1.ConfigMap, class *storagev1.StorageClass) (config.Config, string, error) {
 	cfg, faults := config.Parse(config.SourceOf(cm, class), a.Provisioner)
 	switch {

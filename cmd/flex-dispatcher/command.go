@@ -94,7 +94,8 @@ func (s *settings) addFlags(f *pflag.FlagSet) {
 	logsapi.AddFlags(s.logs, f)
 }
 
-// addAllow adds the flag --allow, of the dispatcher and of the commands that judge configs as it does.
+// addAllow adds the flag --allow, of the dispatcher and of the commands that judge configs as it
+// does.
 func (s *settings) addAllow(f *pflag.FlagSet) {
 	f.StringArrayVar(&s.allow, "allow", nil, "permission for pods beyond Pod Security restricted: NAMESPACE/host-path=/PATH, NAMESPACE/run-as-user=UID, NAMESPACE/capability=NAME or NAMESPACE/host-network=true; may be repeated")
 }

@@ -11,7 +11,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 )
 
-// The thief of the token of the first run writes the PV again as soon as the administrator has deleted it, as the event says.
+// The thief of the token of the first run writes the PV again as soon as the administrator has
+// deleted it, as the event says.
 func TestRevisionOfItsOwnIsNotWhatTheSecondForgedPVNames(t *testing.T) {
 	for name, forgesFirst := range map[string]bool{"the first is forged": true, "the first is only too small": false} {
 		for _, grows := range []bool{false, true} {

@@ -10,7 +10,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 )
 
-// The event of the record says that the volume stays in the storage if the record is given up. The forged PV still exists then.
+// The event of the record says that the volume stays in the storage if the record is given up. The
+// forged PV still exists then.
 func TestRevisionOfItsOwnIsNotWhatAForgedPVNamesOnceItsRecordIsGivenUp(t *testing.T) {
 	for name, before := range map[string]bool{"before its claim is deleted": true, "after its claim was deleted": false} {
 		t.Run(name, func(t *testing.T) {

@@ -38,7 +38,7 @@ func TestARivalBesideAnUnprovenPVOutlivesItsPV(t *testing.T) {
 	})
 }
 
-// Nobody corrects anything: the next attempt of the waiting claim proves the run.
+// No administrator corrects anything: the next attempt of the waiting claim proves the run.
 func TestARivalAfterAPVOfTheRightNameOutlivesItsPV(t *testing.T) {
 	for _, first := range []bool{false, true} {
 		t.Run(map[bool]string{false: "rival alone", true: "after a PV of the right name"}[first], func(t *testing.T) {

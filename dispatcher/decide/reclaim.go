@@ -78,7 +78,7 @@ func releaseRetained(v View) Action {
 }
 
 // whyRivalKeeps returns why the volume stays of a terminating PV that is retained since another may
-// stand for its volume, or nothing: that PV goes, and nobody can set its policy to Delete again.
+// stand for its volume, or nothing: that PV goes, and its policy cannot be set to Delete again.
 func (v View) whyRivalKeeps() string {
 	if !v.Volume.Terminating {
 		return ""
