@@ -62,11 +62,17 @@ func keepVolume(v View) Action {
 		return nil
 	case v.Volume.Proven() && v.Volume.PolicyDelete && v.Rival != "":
 		return v.unlessRefused(KeepVolume{})
-	case p != nil && p.Rival == "" && (v.Volume.State == Unproven || v.Volume.State == Foreign || v.isKeptFromClaim() || v.Rival != "" && !v.Volume.Proven()):
+	case p != nil && p.Rival == "" && v.needsNote():
 		return v.unlessRefused(KeepVolume{Run: *p})
 	default:
 		return nil
 	}
+}
+
+// needsNote reports whether another PV may stand for the volume, or the UID's own may that proves
+// nothing, or that is kept from its claim.
+func (v View) needsNote() bool {
+	return v.Volume.State == Unproven || v.Volume.State == Foreign || v.isKeptFromClaim() || v.Rival != "" && !v.Volume.Proven()
 }
 
 // isKeptFromClaim reports whether the PV of a claim that waits can never be bound to it, and is

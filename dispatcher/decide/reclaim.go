@@ -63,18 +63,29 @@ func releaseUnproven(v View) Action {
 // provision goes before: an administrator may delete the PV to keep the volume, which was once
 // undone then, although a claim had been bound to it.
 func releaseRetained(v View) Action {
-	switch p := v.NewestHeld(contract.Provision); {
-	case !v.Volume.HasFinalizer || v.Volume.PolicyDelete || v.isUnreleased():
+	if vol := v.Volume; !vol.HasFinalizer || vol.PolicyDelete || v.isUnreleased() {
 		return nil
-	case p != nil && v.Volume.State == Unproven && (v.Claim == ClaimBound || !v.Volume.Terminating):
-		return nil // without the record nothing contradicts the PV, and its volume would be grown, or deleted once its policy is Delete, as the PV says
-	case p != nil && p.Rival == "" && v.isKeptFromClaim():
-		return nil // its note could not be written
-	case p != nil && (p.Rival == "" || v.Claim.Abandoned()):
-		return ReleaseRecord{Run: *p, LeftBehind: reason.LeftRetained}
-	default: // the record of a claim that waits is held, with the note that keeps the volume: a thief of the pod's token once wrote a second PV, which was believed
-		return v.unlessRefused(SetFinalizer{Remove: true, NeedsLive: !v.Volume.ReleasedHere, LeftBehind: v.whyRivalKeeps()})
 	}
+	p := v.NewestHeld(contract.Provision)
+	if p == nil {
+		return v.freeRetained()
+	}
+	switch unnoted := p.Rival == ""; {
+	case v.Volume.State == Unproven && (v.Claim == ClaimBound || !v.Volume.Terminating):
+		return nil // without the record nothing contradicts the PV, and its volume would be grown, or deleted once its policy is Delete, as the PV says
+	case unnoted && v.isKeptFromClaim():
+		return nil // its note could not be written
+	case unnoted, v.Claim.Abandoned():
+		return ReleaseRecord{Run: *p, LeftBehind: reason.LeftRetained}
+	default:
+		// The record of a claim that waits is held, with the note that keeps the volume: a thief of
+		// the pod's token once wrote a second PV, which was believed.
+		return v.freeRetained()
+	}
+}
+
+func (v View) freeRetained() Action {
+	return v.unlessRefused(SetFinalizer{Remove: true, NeedsLive: !v.Volume.ReleasedHere, LeftBehind: v.whyRivalKeeps()})
 }
 
 // whyRivalKeeps returns why the volume stays of a terminating PV that is retained since another may
