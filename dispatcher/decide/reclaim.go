@@ -71,10 +71,8 @@ func releaseRetained(v View) Action {
 		return v.freeRetained()
 	}
 	switch unnoted := p.Rival == ""; {
-	case v.Volume.State == Unproven && (v.Claim == ClaimBound || !v.Volume.Terminating):
-		return nil // without the record nothing contradicts the PV, and its volume would be grown, or deleted once its policy is Delete, as the PV says
-	case unnoted && v.isKeptFromClaim():
-		return nil // its note could not be written
+	case v.mustStay(p):
+		return nil
 	case unnoted, v.Claim.Abandoned():
 		return ReleaseRecord{Run: *p, LeftBehind: reason.LeftRetained}
 	default:
@@ -82,6 +80,16 @@ func releaseRetained(v View) Action {
 		// the pod's token once wrote a second PV, which was believed.
 		return v.freeRetained()
 	}
+}
+
+// mustStay reports whether neither a retained PV nor the record of its provision can go yet: the
+// note that keeps the volume could not be written, or nothing but the record contradicts the PV,
+// whose volume would be grown, or deleted once its policy is Delete, as the PV says.
+func (v View) mustStay(p *Run) bool {
+	if p.Rival == "" && v.isKeptFromClaim() {
+		return true
+	}
+	return v.Volume.State == Unproven && (v.Claim == ClaimBound || !v.Volume.Terminating)
 }
 
 func (v View) freeRetained() Action {
