@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -28,7 +29,7 @@ const leftUID = "6f0c3b1e-2d4a-4c8e-9a57-0b1c2d3e4f50"
 type fixing struct {
 	said string
 	err  error
-	done bool
+	done atomic.Bool // set after the others
 }
 
 // fix lets an administrator's audit delete the volume that is left. When ctx ends, it is
@@ -50,12 +51,12 @@ func (w *world) fix(ctx, life context.Context) *fixing {
 	f := &fixing{}
 	go func() {
 		f.err = auditor.Fix(ctx, look, nil, func(format string, args ...any) { f.said += fmt.Sprintf(format, args...) })
-		f.done = true
+		f.done.Store(true)
 	}()
 	return f
 }
 
-func (f *fixing) isDone() bool { return f.done }
+func (f *fixing) isDone() bool { return f.done.Load() }
 
 // An audit's Job is the audit's alone: the dispatcher neither starts nor cancels nor records it,
 // and gives it no slot.
