@@ -70,8 +70,11 @@ func (a *Actor) deleteJudgedPV(ctx context.Context, o *observe.Observation) (pat
 // was deleted.
 func (a *Actor) deletePV(ctx context.Context, pv *corev1.PersistentVolume) error {
 	err := a.Client.CoreV1().PersistentVolumes().Delete(ctx, pv.Name, metav1.DeleteOptions{
-		Preconditions: &metav1.Preconditions{UID: &pv.UID},
+		Preconditions: &metav1.Preconditions{UID: &pv.UID, ResourceVersion: &pv.ResourceVersion},
 	})
+	if apierrors.IsConflict(err) {
+		return nil // it has changed, and is observed again: its policy may be Retain now
+	}
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete the PersistentVolume %s: %w", pv.Name, err)
 	}
