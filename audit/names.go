@@ -34,7 +34,8 @@ func HolderOf(pv *corev1.PersistentVolume) Holder {
 // listed volume. It is if
 //   - the PV names the volume's claim by its UID,
 //   - the PV has no UID, and names the volume's claim by its name, or
-//   - its volume source contains the storage's name of the volume, as an iSCSI name contains the ID of a Cinder volume.
+//   - its volume source contains the storage's name of the volume, as an iSCSI name contains the ID
+//     of a Cinder volume.
 func MayStandFor(volume Volume) func(pv Holder) bool {
 	named := func(string) bool { return false }
 	if len(volume.Volume) >= minName {

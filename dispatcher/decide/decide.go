@@ -54,8 +54,9 @@ func decideVolume(v View) Action {
 // keepVolume keeps the volume of a UID that another PV may stand for, also when that no longer
 // exists: an administrator who keeps a volume under another PV may delete that PV, too, and the
 // volume stays, as Kubernetes says of the policy Retain. The UID's own PV gets that policy. Where
-// that proves nothing or does not exist, what the newest provision may have made is noted on its
-// record. A volume that a done run has deleted needs neither.
+// that proves nothing, does not exist or is kept from its claim, the PV that may stand for the
+// volume is noted on the record of the newest provision. A volume that a done run has deleted needs
+// neither.
 func keepVolume(v View) Action {
 	switch p := v.NewestHeld(contract.Provision); {
 	case isDone(v.reclaimRun()):

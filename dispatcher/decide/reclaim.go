@@ -60,8 +60,8 @@ func releaseUnproven(v View) Action {
 }
 
 // releaseRetained removes our finalizer from a PV with the policy Retain. The record of its
-// provision goes before: an administrator may delete the PV to keep the volume, which was once
-// undone then, although a claim had been bound to it.
+// provision goes before, or is noted and held: an administrator may delete the PV to keep the
+// volume, which was once undone then, although a claim had been bound to it.
 func releaseRetained(v View) Action {
 	if vol := v.Volume; !vol.HasFinalizer || vol.PolicyDelete || v.isUnreleased() {
 		return nil
@@ -92,6 +92,7 @@ func (v View) mustStay(p *Run) bool {
 	return v.Volume.State == Unproven && (v.Claim == ClaimBound || !v.Volume.Terminating)
 }
 
+// freeRetained removes our finalizer from a PV with the policy Retain.
 func (v View) freeRetained() Action {
 	return v.unlessRefused(SetFinalizer{Remove: true, NeedsLive: !v.Volume.ReleasedHere, LeftBehind: v.whyRivalKeeps()})
 }
