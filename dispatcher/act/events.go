@@ -251,9 +251,10 @@ func (a *Actor) emitLeftBehind(o *observe.Observation, job *batchv1.Job, why str
 }
 
 func (a *Actor) emitUnpublished(o *observe.Observation, d decide.PublishResult, cause error) {
-	note := fmt.Sprintf("the dispatcher cannot annotate the claim %[2]s with the result of the Job %[1]s, and continues without it. Remedy: allow it to change the claim's annotations %[3]s…: %[4]v",
-		d.Run.Name, o.At, contract.Domain, cause)
-	for _, about := range []runtime.Object{o.Jobs[d.Run.Name], o.Claim} {
+	job := o.Jobs[d.Run.Name]
+	note := fmt.Sprintf("the API server refuses the annotations of the result of the Job %s/%s on the claim %s. The dispatcher continues without them. "+
+		"Remedy: allow the dispatcher to change the claim's annotations %s... The error: %v", job.Namespace, job.Name, o.At, contract.Domain, cause)
+	for _, about := range []runtime.Object{job, o.Claim} {
 		a.emit(about, nil, corev1.EventTypeWarning, reason.ResultNotShown, note)
 	}
 }

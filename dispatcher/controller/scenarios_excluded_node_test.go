@@ -36,7 +36,7 @@ func TestAClaimWhoseSelectedNodeIsExcludedIsRescheduled(t *testing.T) {
 		says   string
 	}{
 		"by the class":              {onNode2, nil, "is not in the allowedTopologies of the class gold"},
-		"by the config":             {nothing, []string{"run-on", "selected-node", "node-selector", spread}, "name the nodes that can in the class's allowedTopologies"},
+		"by the config":             {nothing, []string{"run-on", "selected-node", "node-selector", spread}, "list the nodes that can run the Jobs in the class's allowedTopologies"},
 		"by the template":           {nothing, []string{"run-on", "selected-node", "pod-template", "spec: {nodeSelector: {kubernetes.io/hostname: node-2}}"}, "exclude the node"},
 		"by the template, affinity": {nothing, []string{"run-on", "selected-node", "pod-template", affinity}, "exclude the node"},
 		"by a taint":                {taint, []string{"run-on", "selected-node"}, "does not tolerate the taint node-role.kubernetes.io/control-plane:NoSchedule"},

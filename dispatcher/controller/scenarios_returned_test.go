@@ -46,7 +46,7 @@ func TestAClaimThatComesBackToAFullNodeReachesAnotherWithoutARun(t *testing.T) {
 		w.MustEmit(onData, "Rescheduling", 4, "node-1", "NoCapacity", "the scheduler selects a node again")
 		var again int
 		for _, e := range w.Events.About(onData, "Rescheduling") {
-			if strings.Contains(e.Note, "the node node-2 may have room, so no Job is created") {
+			if strings.Contains(e.Note, "The node node-2 may have room, so no Job is created") {
 				again++
 			}
 		}

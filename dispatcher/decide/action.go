@@ -7,8 +7,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 )
 
-// Action is the one thing to do next. Each action makes at most one write. The methods below are
-// the table of what is to be known of each beside that write.
+// Action is the one thing to do next. Each action makes at most one write, but Confirm first deletes
+// PVs. The methods below are the table of what is to be known of each beside that write.
 //
 //sumtype:decl
 type Action interface{ traits() traits }

@@ -179,7 +179,8 @@ func awaitGate(v View, r Run) Action {
 	case r.OtherPod != "" && r.LostNode != "":
 		p = lostNodeProblem("the pod "+r.OtherPod, r.LostNode)
 	case r.OtherPod != "":
-		p.Note += "the pod " + r.OtherPod + " of the same claim may still run. Remedy: if its Job no longer exists and it has a scheduling gate, delete it"
+		p.Note += "the pod " + r.OtherPod + " of the same claim may still run. The Job starts when that pod has ended. " +
+			"Remedy, only if that pod has a scheduling gate and its Job no longer exists: delete that pod"
 	case unconfirmed != nil:
 		p = unconfirmedProblem(*unconfirmed)
 	case v.deletesAttached(r):

@@ -31,10 +31,10 @@ func TestGateIsReportedAfterHalfAMinute(t *testing.T) {
 			Until: created.Add(31 * time.Second), Why: "the Job delete-uid-1 is not confirmed yet",
 		}},
 		"another pod": {func(d, _ *Run) { d.OtherPod = "a-pod" }, ReportProblem{
-			Problem: Problem{Reason: reason.RunNotConfirmed, Note: note + "the pod a-pod of the same claim may still run. Remedy: if its Job no longer exists and it has a scheduling gate, delete it"}, Until: now.Add(30 * time.Second),
+			Problem: Problem{Reason: reason.RunNotConfirmed, Note: note + "the pod a-pod of the same claim may still run. The Job starts when that pod has ended. Remedy, only if that pod has a scheduling gate and its Job no longer exists: delete that pod"}, Until: now.Add(30 * time.Second),
 		}},
 		"another pod, until a time": {func(d, _ *Run) { d.OtherPod, d.RecheckAt = "a-pod", until }, ReportProblem{
-			Problem: Problem{Reason: reason.RunNotConfirmed, Note: note + "the pod a-pod of the same claim may still run. Remedy: if its Job no longer exists and it has a scheduling gate, delete it"}, Until: until,
+			Problem: Problem{Reason: reason.RunNotConfirmed, Note: note + "the pod a-pod of the same claim may still run. The Job starts when that pod has ended. Remedy, only if that pod has a scheduling gate and its Job no longer exists: delete that pod"}, Until: until,
 		}},
 		"another controller's gate": {func(d, _ *Run) { d.ForeignGate = true }, ReportProblem{
 			Problem: Problem{Reason: reason.RunNotConfirmed, Note: note + "its pod has scheduling gates of other controllers, which must remove them"},

@@ -28,8 +28,8 @@ func TestWaitedOutOnlyWhileTheNodeIsNotLost(t *testing.T) {
 	}{
 		"its time has passed":                     {forced(before, ""), time.Time{}, ""},
 		"its time has not passed":                 {forced(after, ""), after, "until its deadline"},
-		"its time has passed, its node is lost":   {forced(before, "n1"), now.Add(30 * time.Second), "its node n1 confirmed that it has ended, and the node is not Ready"},
-		"its time has not passed, the node is so": {forced(after, "n1"), now.Add(30 * time.Second), "its node n1 confirmed that it has ended, and the node is not Ready"},
+		"its time has passed, its node is lost":   {forced(before, "n1"), now.Add(30 * time.Second), "Its node n1 has not reported the end of the pod, and is not Ready"},
+		"its time has not passed, the node is so": {forced(after, "n1"), now.Add(30 * time.Second), "Its node n1 has not reported the end of the pod, and is not Ready"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := View{Now: now, Claim: ClaimPending, Provision: provisionTargets()[1], Delete: Target{RevisionStored: true, HasSlot: true}, Runs: []Run{test.run}}
@@ -45,7 +45,7 @@ func TestWaitedOutOnlyWhileTheNodeIsNotLost(t *testing.T) {
 }
 
 func TestLostNodeIsNamedWithBothRemedies(t *testing.T) {
-	want := "the pod of the Job provision-uid-1 was force-deleted before its node n1 confirmed that it has ended, and the node is not Ready. The pod may still run, so no other Job " +
+	want := "the pod of the Job provision-uid-1 was force-deleted. Its node n1 has not reported the end of the pod, and is not Ready, so the pod may still run. No other Job " +
 		"is started for the claim. Remedy: bring the node back. If the node is shut down for certain, taint it: " +
 		"kubectl taint nodes n1 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
 	if got := unconfirmedProblem(forced(now, "n1")); got.Note != want {

@@ -3,6 +3,7 @@ package decide
 import (
 	"cmp"
 	"fmt"
+	"path"
 	"slices"
 	"time"
 
@@ -184,5 +185,5 @@ func (v View) whyReturned(p, full *Run) string {
 		return fmt.Sprintf("the node %s cannot provision the claim: %s (%s) of the Job %s", p.Node, p.Outcome.Verdict, p.Outcome, p.Name)
 	}
 	return fmt.Sprintf(reason.SelectedAgain, full.Node, v.Now.Sub(full.Outcome.Finished).Round(time.Second), full.Outcome.Verdict,
-		full.Outcome, full.Name, v.nodeWithRoom(), p.Returns.Count)
+		full.Outcome, path.Join(full.JobNamespace(), full.Name), v.nodeWithRoom(), p.Returns.Count)
 }

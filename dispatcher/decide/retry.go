@@ -36,7 +36,7 @@ func launchDelete(v View, last *Run, undo bool) Action {
 // rivalProblem is that nothing of the UID is deleted by itself, and what an administrator can do.
 func (v View) rivalProblem() *Problem {
 	if p := v.NewestHeld(contract.Provision); p != nil {
-		return Problemf(reason.VolumeInDoubt, "%s: %s", v.Rival, reason.KeptOnRecord(p.Name, jobs.AnnForget+"="+p.ClaimUID))
+		return Problemf(reason.VolumeInDoubt, "%s: %s", v.Rival, reason.KeptOnRecord(p.JobNamespace(), p.Name, jobs.AnnForget+"="+p.ClaimUID))
 	}
 	return Problemf(reason.VolumeInDoubt, "%s: %s", v.Rival, reason.KeptByRival)
 }

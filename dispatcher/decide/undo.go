@@ -33,7 +33,7 @@ func undoProvision(v View, p *Run) Action {
 		return ReleaseRecord{Run: *p, LeftBehind: why}
 	case isRetainedInDoubt(p) && !v.Volume.Exists():
 		// An administrator may have deleted the PV to keep the volume, so nothing is undone.
-		return ReportProblem{Problem: Problem{Reason: reason.VolumeInDoubt, Note: reason.RetainedInDoubt(p.Name, jobs.AnnForget+"="+p.ClaimUID)}}
+		return ReportProblem{Problem: Problem{Reason: reason.VolumeInDoubt, Note: reason.RetainedInDoubt(p.JobNamespace(), p.Name, jobs.AnnForget+"="+p.ClaimUID)}}
 	default:
 		return launchDelete(v, v.undoRun(p), true)
 	}

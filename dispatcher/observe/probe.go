@@ -105,7 +105,7 @@ func (b *Observer) probeBefore(o *Observation, verb contract.Verb, t decide.Targ
 	slices.SortFunc(all, byAge)
 	for _, job := range all {
 		if stuck := b.Caches.StuckOf(job, b.Clock.Now()); stuck.Cause() != "" && job.DeletionTimestamp == nil {
-			return &decide.Problem{Reason: stuck.Reason, Note: reason.BehindProbe(job.Name, stuck.Note)}
+			return &decide.Problem{Reason: stuck.Reason, Note: reason.BehindProbe(job.Namespace, job.Name, stuck.Note)}
 		}
 	}
 	return nil

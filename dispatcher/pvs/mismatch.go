@@ -57,16 +57,16 @@ func Differs(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) s
 }
 
 // OtherRevision returns that a PV names none of the config revisions under which its claim was
-// served, and what to do about it, or nothing, also if these are not known. A PV that names none at
+// served, and how to correct it, or nothing, also if these are not known. A PV that names none at
 // all has the run's.
 func OtherRevision(pv *corev1.PersistentVolume, served []string) string {
 	named := pv.Annotations[contract.AnnRevision]
 	if named == "" || len(served) == 0 || slices.Contains(served, named) {
 		return ""
 	}
-	return fmt.Sprintf("the PersistentVolume %s names the config revision %q, but its claim was provisioned under %s. Remedy: if the volume belongs to the claim, name "+
-		"the revision that created it, such as by kubectl annotate --overwrite pv %s %s=%s. If not, the PersistentVolume "+
-		"may be forged with a stolen token of a provisioner",
+	return fmt.Sprintf("the PersistentVolume %s names the config revision %q, but its claim was provisioned under %s "+
+		"(if the volume belongs to the claim, correct this by kubectl annotate --overwrite pv %s %s=%s). "+
+		"The PersistentVolume may be forged with a stolen token of a provisioner",
 		pv.Name, named, strings.Join(served, " and "), pv.Name, contract.AnnRevision, served[len(served)-1])
 }
 

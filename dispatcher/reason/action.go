@@ -18,8 +18,8 @@ func ActionOf(why, note string) string {
 	return fmt.Sprintf("%s-%08x", why[:min(len(why), room)], sum.Sum32())
 }
 
-// WaitsForAdministrator reports whether a problem about what may be in the storage, or about a pod
-// that nothing starts, stays until an administrator acts. Its event is emitted again and again.
+// WaitsForAdministrator reports whether only an administrator can end a problem. Its event is
+// repeated.
 func WaitsForAdministrator(why string) bool {
 	switch why {
 	case VolumeInDoubt, RevisionMissing, RevisionDamaged, DeleteNotSupported, NodeGone, RunNotConfirmed:

@@ -1,6 +1,7 @@
 package reason
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -13,12 +14,12 @@ const (
 	// SelectedAgain is about a claim that came back to a full node. Its arguments: the node, for
 	// how long it is full, the verdict, the outcome and the Job of the run that found it so,
 	// another node, and how often the claim was returned.
-	SelectedAgain = "the scheduler selected the node %s again, which had no room %s ago: %s (%s) of the Job %s; the node %s may have room, so no Job is created " +
+	SelectedAgain = "the scheduler selected the node %s again. It had no room %s ago (%s, %s, Job %s). The node %s may have room, so no Job is created " +
 		"(return %d since the last run)"
 	// NotSupported is about a config revision without the verb delete. Its argument is the
 	// annotation of the PV that names a revision.
-	NotSupported = "the config revision that created the volume does not support the verb delete. Remedy: name a revision that does in the PV's annotation %s, " +
-		"or set the PV's reclaim policy to Retain"
+	NotSupported = "the config revision that created the volume does not support the verb delete. Remedy: set the PV's annotation %s to a " +
+		"revision that supports delete, or set the reclaim policy to Retain"
 	// Unproven is about a PV that proves no provision.
 	Unproven = "its volume may be in use, and is not deleted. Remedy: correct the PersistentVolume. To keep the data, set the reclaim policy to Retain before you " +
 		"delete the PersistentVolume"
@@ -28,10 +29,11 @@ const (
 		"PersistentVolume. Then set the reclaim policy to Delete, and the volume is deleted with its claim"
 	KeptByRival = "the volume may be in use, and is not deleted. Remedy: if no pod needs the volume, delete that PersistentVolume"
 	// Retained is about a PV that its claim cannot be bound to and that is retained.
-	Retained = "its reclaim policy is Retain, so it is kept. Remedy: delete it and its volume, or set its reclaim policy to Delete, and the dispatcher deletes both"
+	Retained = "its reclaim policy is Retain, so it is kept. Remedy: delete the PersistentVolume and its volume yourself. Or set the reclaim policy to Delete: the " +
+		"dispatcher then deletes both"
 	// Mismatched is about a PV that its claim cannot be bound to and that another may be bound to.
-	Mismatched = "its volume may be in use, and is not deleted. Remedy: delete its consumers, or correct the PersistentVolume. To keep the data, set the " +
-		"reclaim policy to Retain before you delete the PersistentVolume; the next attempt of this claim uses the volume"
+	Mismatched = "the volume may be in use, so it is not deleted. Remedy: delete the pods that use it, or correct the PersistentVolume. To keep the data, set the " +
+		"reclaim policy to Retain before you delete the PersistentVolume. The next attempt of this claim then uses this volume"
 	// Forgotten is about what a run may have made and an administrator has given up, Kept about
 	// what the policy Retain may have kept.
 	Forgotten = "an administrator has released its record"
@@ -48,15 +50,15 @@ const (
 )
 
 // BehindProbe says that a run waits behind a Job that cannot start.
-func BehindProbe(job, why string) string {
-	return "no Job is created yet, since the Job " + job + ", with the same config and nodes, cannot start: " + why +
-		". It is created when that Job has started or has ended"
+func BehindProbe(namespace, job, why string) string {
+	return fmt.Sprintf("no Job is created for this claim yet. The Job %s/%s, with the same config and nodes, cannot start: %s. This claim's Job is created when %s has "+
+		"started or ended", namespace, job, why, job)
 }
 
 // LostNode says that nothing is started while the node of a pod that was deleted by force is not
 // Ready.
 func LostNode(pod, node string) string {
-	return fmt.Sprintf("%s was force-deleted before its node %s confirmed that it has ended, and the node is not Ready. The pod may still run, so no other Job is started "+
+	return fmt.Sprintf("%s was force-deleted. Its node %s has not reported the end of the pod, and is not Ready, so the pod may still run. No other Job is started "+
 		"for the claim. Remedy: bring the node back. If the node is shut down for certain, taint it: kubectl taint nodes %s %s=nodeshutdown:NoExecute",
 		pod, node, node, corev1.TaintNodeOutOfService)
 }
@@ -70,35 +72,39 @@ func Unconfirmed(job string, until time.Time) string {
 // OutsideOfTopologies says that a selected node is in none of the topologies that its class allows.
 // The scheduler selects no such node.
 func OutsideOfTopologies(node, class string) string {
-	return fmt.Sprintf("the selected node %s is not in the allowedTopologies of the class %s", node, class)
+	return fmt.Sprintf("the selected node %s is not in the allowedTopologies of the class %s. The scheduler selects no such node, so the claim's user has set it. Remedy: "+
+		"remove the annotation volume.kubernetes.io/selected-node from what creates the claim", node, class)
 }
 
 // NotSelected says that the config's pod selects other nodes than the selected one.
 func NotSelected(node, class string) string {
 	return fmt.Sprintf("the selected node %s cannot run a Job of the class %s: node-selector or pod-template of its config exclude the node. "+
-		"Remedy: name the nodes that can in the class's allowedTopologies, which the scheduler follows", node, class)
+		"Remedy: list the nodes that can run the Jobs in the class's allowedTopologies. The scheduler follows them", node, class)
 }
 
 // Repelled says that a selected node has a taint that the config's pod does not tolerate.
 func Repelled(node, taint, class string) string {
-	return fmt.Sprintf("the selected node %s cannot run a Job of the class %s: the pod-template of its config does not tolerate the taint %s. Remedy: add the toleration, or "+
-		"name the nodes that can in the class's allowedTopologies, which the scheduler follows",
-		node, class, taint)
+	return fmt.Sprintf("the selected node %s cannot run a Job of the class %s: the pod-template of its config does not tolerate the taint %s. Remedy: add the toleration to "+
+		"the pod-template, or list the nodes that can run the Jobs in the class's allowedTopologies. The scheduler follows them", node, class, taint)
 }
 
 // MissingNode says that a run would have to go to a node that does not exist. policy is what the
-// config says of that.
+// config says of that. The volume of an expand is not given up.
 func MissingNode(node, policy string) string {
-	return fmt.Sprintf("%s no longer exists, and the config has node-gone: %s. Remedy: bring the node back. If other nodes reach the storage, set node-gone: any-node in the "+
-		"ConfigMap. To give up the data of the node, set node-gone: forget", node, policy)
+	note := fmt.Sprintf("%s no longer exists, and the config has node-gone: %s. Remedy: bring the node back. If other nodes reach the storage, set node-gone: any-node in the "+
+		"ConfigMap", node, policy)
+	if policy != "forget" {
+		note += ". To give up the volume with its data, set node-gone: forget in the ConfigMap"
+	}
+	return note
 }
 
 // SharedHostname says that several nodes have the hostname by which a PV names the node of its
 // volume.
 func SharedHostname(pv, host string, nodes []string) string {
-	return fmt.Sprintf("the PersistentVolume %s names the node of its volume by the label %s=%s, which the nodes %s all have. No Job is created for the volume, since it could run on "+
-		"the wrong node. Remedy: correct the label of each node that does not have the volume (kubectl label --overwrite node NODE %s=NODE). A kubelet can set this label itself",
-		pv, corev1.LabelHostname, host, strings.Join(nodes, " and "), corev1.LabelHostname)
+	return fmt.Sprintf("the nodes %s each have the label %s=%s, by which the PersistentVolume %s names its node. A Job could run on the wrong node, so none is created. Remedy: set the "+
+		"label of each node that does not have the volume to its own name: kubectl label --overwrite node NODE %s=NODE. Check who changed the label: a kubelet can set it itself",
+		strings.Join(nodes, " and "), corev1.LabelHostname, host, pv, corev1.LabelHostname)
 }
 
 // NoFurtherAttempt says that nothing is launched after the last attempt.
@@ -122,14 +128,19 @@ func NextAttempt(pause time.Duration, selectsAgain bool) string {
 
 // KeptOnRecord says that a volume that another PV may stand for is kept by the record of a Job.
 // forget is the annotation that releases it.
-func KeptOnRecord(job, forget string) string {
-	return "the volume may be in use, so nothing deletes it. Remedy: delete the PersistentVolume with the UID of the claim in its name, if it exists, and annotate the Job " +
-		job + " with " + forget + ": its record is given up, and the volume stays in the storage"
+func KeptOnRecord(namespace, job, forget string) string {
+	return "the volume may be in use, so nothing deletes it. Remedy: delete the PersistentVolume with the UID of the claim in its name, if it exists, and " +
+		annotateJob(namespace, job, forget) + ". The record is then given up, and the volume stays in the storage"
 }
 
 // RetainedInDoubt says that a run with policy Retain ended as if it had written the PV, and that PV
 // does not exist. forget is the annotation that releases its record.
-func RetainedInDoubt(job, forget string) string {
+func RetainedInDoubt(namespace, job, forget string) string {
 	return "the Job " + job + " ended with exit code 0, but its PersistentVolume does not exist. The reclaim policy is Retain, so the volume is kept. Remedy: delete the volume " +
-		"in the storage if no user needs it, then annotate the Job with " + forget
+		"in the storage if no user needs it. Then give up the record: " + annotateJob(namespace, job, forget)
+}
+
+// annotateJob is the command that annotates a Job. Its namespace may be unknown.
+func annotateJob(namespace, job, annotation string) string {
+	return fmt.Sprintf("kubectl -n %s annotate job %s %s", cmp.Or(namespace, "NAMESPACE"), job, annotation)
 }

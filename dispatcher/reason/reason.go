@@ -77,8 +77,8 @@ const (
 	// exists: the annotation volume.kubernetes.io/selected-node is removed, and the scheduler
 	// selects again. The record of the run before says so first.
 	Rescheduling = "Rescheduling"
-	// NodeGone: the node of the volume, or of what may have been made, does not exist any more, and
-	// the config says to wait for it.
+	// NodeGone: the node of the volume, or of what may have been made, no longer exists, and the
+	// config has node-gone: wait (or forget, for an expand).
 	NodeGone = "NodeGone"
 	// VolumeWithdrawn: the PV that an image wrote can never be bound to the claim; it is deleted
 	// with its volume, and the claim is provisioned again.

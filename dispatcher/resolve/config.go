@@ -127,9 +127,12 @@ func (f *Resolver) Delete(uid types.UID, name string) Resolved {
 	}
 	stored := f.Caches.Revisions.Named(name)
 	if stored == nil {
+		namespace, _, _ := strings.Cut(name, "/")
 		return Resolved{Target: decide.Target{Problem: decide.Problemf(reason.RevisionMissing,
 			"the config revision %s that created the volume does not exist. Remedy: restore that ControllerRevision, "+
-				"name another in the PV's annotation %s, or set the PV's reclaim policy to Retain and delete the volume manually", name, contract.AnnRevision)}}
+				"name another in the PV's annotation %s, or set the PV's reclaim policy to Retain and delete the volume manually. If there is no PersistentVolume, "+
+				"restore the revision, or give up the record: kubectl -n %s annotate job JOB %s=%s",
+			name, contract.AnnRevision, namespace, jobs.AnnForget, uid)}}
 	}
 	judged := f.JudgeStored(stored)
 	if judged.Damaged != nil {

@@ -39,6 +39,13 @@ func IsRecord(job *batchv1.Job) bool { return slices.Contains(job.Finalizers, jo
 // IsUndo reports whether a run deletes what a provision may have made without a PV.
 func (r Record) IsUndo() bool { return r.Verb == contract.Delete && r.Volume == "" }
 
+// JobNamespace is the namespace of the run's Job, which owns the config revision that it names, or
+// nothing if it names none.
+func (r Record) JobNamespace() string {
+	ns, _, _ := strings.Cut(r.Revision, "/")
+	return ns
+}
+
 // IsRetained reports whether the volume was to be made with the reclaim policy Retain.
 func (r Record) IsRetained() bool {
 	return r.ReclaimPolicy == string(corev1.PersistentVolumeReclaimRetain)

@@ -83,7 +83,7 @@ func TestClaimThatComesBackToAFullNodeReturnsWithoutARun(t *testing.T) {
 	w.bound(claim)
 	equal(t, "what the consumer read", w.output("consumer"), "it is here\n")
 	equal(t, "nodes of the runs", w.provisionedOn(claim), "node1 node2")
-	w.event(claim, "Rescheduling", "selected the node node1 again", "exit code 73", "the node node2 may have room", "(return 2 since the last run)")
+	w.event(claim, "Rescheduling", "selected the node node1 again", "exit code 73", "node2 may have room", "(return 2 since the last run)")
 	w.deletePods("consumer")
 	w.deleteClaim(claim)
 	w.vanished(claim)
