@@ -68,18 +68,17 @@ func (a *Actor) carryOut(ctx context.Context, o *observe.Observation, action dec
 	klog.FromContext(ctx).V(2).Info("Carrying out action", "uid", o.UID, "claim", o.At, "action", fmt.Sprintf("%T", action))
 	switch d := action.(type) {
 	case decide.Wait:
-		return a.requeueAt(a.reportLongRuns(o, d.Until)), nil
+		return a.requeueAt(a.reportLongRuns(o, o.Earlier(d.Until))), nil
 	case decide.ReportProblem:
 		if from := o.ReportedFrom(); a.Clock.Now().Before(from) {
 			return a.requeueAt(from), nil
 		}
 		a.reportProblem(o, d.Problem)
-		return a.retold(d), nil
+		return a.retold(o, d), nil
 	case decide.StoreRevision:
 		return a.storeRevision(ctx, o)
 	case decide.AwaitSlot:
-		a.awaitSlot(o, d)
-		return Result{}, nil
+		return a.awaitSlot(o, d), nil
 	case decide.AnnounceReschedule:
 		return a.announceReschedule(ctx, o, d)
 	case decide.Reschedule:
@@ -113,8 +112,8 @@ func (a *Actor) carryOut(ctx context.Context, o *observe.Observation, action dec
 const repeatAfter, retellAfter = 10 * time.Minute, time.Minute
 
 // retold returns when a problem that was reported is looked at again.
-func (a *Actor) retold(d decide.ReportProblem) Result {
-	result, again := a.requeueAt(d.Until), time.Duration(0)
+func (a *Actor) retold(o *observe.Observation, d decide.ReportProblem) Result {
+	result, again := a.requeueAt(o.Earlier(d.Until)), time.Duration(0)
 	switch {
 	case a.dropsWarnings():
 		again = retellAfter

@@ -192,8 +192,12 @@ func setTopology(r *contract.Request, node resolve.NodeTopology) {
 	r.SelectedTopology, r.SelectedZone = node.Labels, node.Labels[corev1.LabelTopologyZone]
 }
 
-// awaitSlot adds a UID to the queue of its class.
-func (a *Actor) awaitSlot(o *observe.Observation, d decide.AwaitSlot) {
+// slotAfter is for how long a UID waits for a slot before that is reported.
+const slotAfter = 5 * time.Minute
+
+// awaitSlot adds a UID to the queue of its class. After a while it reports what has the slots: one
+// that is never released once kept a class from all service, and no event said so.
+func (a *Actor) awaitSlot(o *observe.Observation, d decide.AwaitSlot) Result {
 	cfg, since := o.ConfigFor(d.Verb).Config, d.Due
 	if since.IsZero() {
 		since = requestedAt(o, d.Verb)
@@ -202,9 +206,15 @@ func (a *Actor) awaitSlot(o *observe.Observation, d decide.AwaitSlot) {
 		Flow: slots.Flow{Namespace: o.At.Namespace, Verb: d.Verb}, UID: string(o.UID), Since: since, Limit: cfg.MaxParallel,
 		Group: o.GroupOf(d.Verb, d.MayBatch), Batch: cfg.BatchSize, Start: o.StartOf(d.Verb), Behind: d.Behind != nil,
 	})
-	if d.Behind != nil {
+	switch told := since.Add(slotAfter); {
+	case d.Behind != nil:
 		a.reportProblem(o, *d.Behind)
+	case a.Clock.Now().Before(told):
+		return a.requeueAt(o.Earlier(told))
+	case !a.Slots.IsAssigned(o.UID, cfg):
+		a.reportProblem(o, decide.Problem{Reason: reason.WaitingForSlot, Note: reason.AllSlotsUsed(cfg.MaxParallel, cfg.Source.Class, a.Slots.Holders(slots.KeyOf(cfg.Source)))})
 	}
+	return a.requeueAt(o.Earlier(a.Clock.Now().Add(repeatAfter)))
 }
 
 // requestedAt returns when the first run of a verb was asked for, as far as the objects show it.

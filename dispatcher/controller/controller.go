@@ -193,11 +193,11 @@ func (c *Controller) processNext(ctx context.Context) bool {
 			klog.FromContext(ctx).Error(err, "Failed to reconcile claim", "uid", uid)
 		}
 		c.queue.AddRateLimited(uid)
+		return true
 	case requeueAfter > 0:
-		c.queue.Forget(uid)
 		c.queue.AddAfter(uid, requeueAfter)
-	case waiting: // the UID made no progress, so an earlier error, such as a refused Job, still counts for its rate limit
-	default:
+	}
+	if !waiting { // or it made no progress, and an earlier error, such as a refused Job, still counts for its rate limit
 		c.queue.Forget(uid)
 	}
 	return true

@@ -95,13 +95,15 @@ func freeMisnamed(v View) Action {
 }
 
 // removePodFinalizer releases a kept pod once its outcome is recorded for every claim that it
-// served, or once its Job no longer exists.
+// served, or once its Job no longer exists. A pod that was deleted by force stays as long as its
+// container may be running: the memory of it once went with its Job, and a delete ran beside the
+// provision.
 func removePodFinalizer(v View) Action {
 	if v.OrphanPod && !v.IsRefused(RemovePodFinalizer{}) {
 		return RemovePodFinalizer{}
 	}
 	for _, r := range v.Runs {
-		if r.PodKept && !r.Unfinished && r.Recorded != nil && !v.IsRefused(RemovePodFinalizer{Run: r}) {
+		if r.PodKept && !r.Unfinished && r.Recorded != nil && !v.mayStillRun(&r) && !v.IsRefused(RemovePodFinalizer{Run: r}) {
 			return RemovePodFinalizer{Run: r}
 		}
 	}

@@ -38,8 +38,7 @@ type View struct {
 	Contested bool
 	// OrphanPod is set if a pod that has ended is kept although its Job no longer exists.
 	OrphanPod bool
-	// Left is the problem that a gated pod of the UID was left behind by its Job, which no longer
-	// exists, or nil.
+	// Left is the problem that a pod of the UID may run although its Job no longer exists, or nil.
 	Left *Problem
 	// Refused names the writes that were refused a moment ago, or that the object did not show
 	// afterwards, by WriteOf.

@@ -2,7 +2,7 @@ package observe
 
 import (
 	"context"
-	"slices"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -17,7 +17,6 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/resolve"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
@@ -43,8 +42,10 @@ type Observation struct {
 	Rival string
 	Jobs  map[string]*batchv1.Job  // by name
 	Pods  map[string][]*corev1.Pod // by the Job's name; without a name those whose Job no longer exists
-	// Left is a gated pod whose Job was deleted without it and no longer exists, or nil.
-	Left *corev1.Pod
+	// Left is a pod that may run although its Job no longer exists, or nil. RecheckAt is when to look
+	// again for what nothing but time ends, zero if there is nothing of the kind.
+	Left      *corev1.Pod
+	RecheckAt time.Time
 	// ManyKept are the Jobs of whose class as many failed ones are kept as may be, by name.
 	ManyKept map[string]bool
 	View     decide.View
@@ -165,21 +166,43 @@ func (b *Observer) readRuns(ctx context.Context, reader cluster.Reader, o *Obser
 		}
 		o.View.Runs = append(o.View.Runs, run)
 	}
-	o.Pods[""] = b.orphansOf(o)
-	o.View.OrphanPod = len(o.Pods[""]) > 0
-	if o.Left = runs.LeftGated(b.Caches.Pods.By(cluster.ByUID, string(o.UID)), o.Jobs); o.Left != nil {
-		o.View.Left = decide.Problemf(reason.RunNotConfirmed, "the Job %s: %s", o.Left.Labels[batchv1.JobNameLabel], runs.LeftGatedNote(o.Left))
+	return b.readOrphans(ctx, reader, o)
+}
+
+// readOrphans finds the pods of the UID whose Jobs no longer exist: those that have ended and are
+// kept, and one that has not, which is reported.
+func (b *Observer) readOrphans(ctx context.Context, reader cluster.Reader, o *Observation) error {
+	for _, pod := range b.Caches.Pods.By(cluster.ByUID, string(o.UID)) {
+		if job := o.Jobs[pod.Labels[batchv1.JobNameLabel]]; job != nil && runs.IsPodOf(pod, job) {
+			continue
+		}
+		may, until, lost, err := b.mayRun(ctx, reader, pod)
+		switch {
+		case err != nil:
+			return err
+		case may:
+			b.observeLeft(o, pod, until, lost)
+		case runs.HasFinalizer(pod):
+			o.Pods[""] = append(o.Pods[""], pod)
+		}
 	}
+	o.View.OrphanPod = len(o.Pods[""]) > 0
 	return nil
 }
 
-// orphansOf returns the pods of the UID that have ended and are kept although their Jobs no longer
-// exist.
-func (b *Observer) orphansOf(o *Observation) []*corev1.Pod {
-	now := b.Clock.Now()
-	return slices.DeleteFunc(b.Caches.Pods.By(cluster.ByUID, string(o.UID)), func(pod *corev1.Pod) bool {
-		may, _ := runs.MayRun(pod, now)
-		job := o.Jobs[pod.Labels[batchv1.JobNameLabel]]
-		return may || job != nil && runs.IsPodOf(pod, job) || !runs.HasFinalizer(pod)
-	})
+// observeLeft notes that a pod may run whose Job no longer exists. It holds a slot of its class.
+func (b *Observer) observeLeft(o *Observation, pod *corev1.Pod, until time.Time, lost string) {
+	stuck, recheck := runs.LeftStuck(pod, until, lost, b.Clock.Now())
+	if stuck != nil {
+		o.Left, o.View.Left = pod, &decide.Problem{Reason: stuck.Reason, Note: stuck.Note}
+	}
+	o.RecheckAt = o.Earlier(recheck)
+}
+
+// Earlier returns a time or, if that is earlier, RecheckAt. Zero is none.
+func (o *Observation) Earlier(at time.Time) time.Time {
+	if at.IsZero() || !o.RecheckAt.IsZero() && o.RecheckAt.Before(at) {
+		return o.RecheckAt
+	}
+	return at
 }

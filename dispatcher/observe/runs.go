@@ -3,6 +3,7 @@ package observe
 import (
 	"context"
 	"slices"
+	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -39,6 +40,12 @@ func (b *Observer) runOf(ctx context.Context, reader cluster.Reader, o *Observat
 	b.observeOutcome(&run, uid, job, pods)
 	o.ManyKept[job.Name] = run.Held && len(b.Caches.Jobs.In(job.Namespace).By(cluster.ByKept, job.Labels[config.LabelClass])) >= runs.MaxKept
 	run.LostNode, err = lostNode(ctx, reader, run.Outcome.Node)
+	switch until := run.Outcome.MayRunUntil; {
+	case run.LostNode != "" && run.PodKept:
+		o.RecheckAt = o.Earlier(b.Clock.Now().Add(runs.NodeLostAfter))
+	case until.After(b.Clock.Now()):
+		o.RecheckAt = o.Earlier(until)
+	}
 	return run, err
 }
 
@@ -122,21 +129,25 @@ func (b *Observer) setGate(run *decide.Run, job *batchv1.Job, gated *corev1.Pod)
 
 // observeOtherPod notes if another pod than the gated one may run, and until when or on which node.
 func (b *Observer) observeOtherPod(ctx context.Context, reader cluster.Reader, run *decide.Run, pod *corev1.Pod) error {
-	may, until := runs.MayRun(pod, b.Clock.Now())
-	lost := ""
-	if !until.IsZero() {
-		var err error
-		if lost, err = lostNode(ctx, reader, pod.Spec.NodeName); err != nil {
-			return err
-		}
+	may, until, lost, err := b.mayRun(ctx, reader, pod)
+	if err == nil && may {
+		run.OtherPod, run.LostNode, run.RecheckAt = pod.Name, lost, until
 	}
-	switch {
-	case lost != "":
-		run.OtherPod, run.LostNode = pod.Name, lost
-	case may:
-		run.OtherPod, run.RecheckAt = pod.Name, until
+	return err
+}
+
+// mayRun reports whether a container of a pod may be running now or later. until is when that ends
+// without a report of its node, zero if nothing but a report or the pod's deletion ends it: lost
+// names the node if it does not end its pods at their deadlines.
+func (b *Observer) mayRun(ctx context.Context, reader cluster.Reader, pod *corev1.Pod) (may bool, until time.Time, lost string, err error) {
+	may, until = runs.MayRun(pod, b.Clock.Now())
+	if until.IsZero() {
+		return may, until, "", nil
 	}
-	return nil
+	if lost, err = lostNode(ctx, reader, pod.Spec.NodeName); lost != "" {
+		return true, time.Time{}, lost, err
+	}
+	return may, until, "", err
 }
 
 // lostNode returns the name of a node if it does not end its pods at their deadlines, or nothing.

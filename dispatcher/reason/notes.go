@@ -55,6 +55,17 @@ func BehindProbe(namespace, job, why string) string {
 		"started or ended", namespace, job, why, job)
 }
 
+// AllSlotsUsed says what a claim waits for. holders are the Jobs and pods that have the slots.
+func AllSlotsUsed(limit int, class string, holders []string) string {
+	const named = 3
+	by := strings.Join(holders[:min(len(holders), named)], ", ")
+	if more := len(holders) - named; more > 0 {
+		by += fmt.Sprintf(" and %d more", more)
+	}
+	return fmt.Sprintf("max-parallel of the class %s allows %d Jobs at a time, and as many have not ended: %s. This claim's Job is created when one of them has ended. "+
+		"Remedy, if they do not end: look at their pods. If they are only many, raise max-parallel", class, limit, by)
+}
+
 // LostNode says that nothing is started while the node of a pod that was deleted by force is not
 // Ready.
 func LostNode(pod, node string) string {

@@ -53,6 +53,8 @@ const (
 	Stalled = "Stalled"
 	// JobSuspended: the Job is suspended, by a queue or by hand.
 	JobSuspended = "JobSuspended"
+	// WaitingForSlot: as many Jobs of the class as max-parallel allows have not ended for minutes.
+	WaitingForSlot = "WaitingForSlot"
 	// WaitingForNode: a pod was deleted, and its node does not confirm that it has ended.
 	WaitingForNode = "WaitingForNode"
 	// Undoing: what an abandoned run may have made is deleted.

@@ -3,6 +3,7 @@ package runs
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -35,20 +36,9 @@ func IsLeft(pod *corev1.Pod, job *batchv1.Job) bool {
 	return job.DeletionTimestamp != nil && metav1.GetControllerOf(pod) == nil
 }
 
-// LeftGated returns a gated pod whose Job was deleted without it and is not among some Jobs, by
-// name, or nil. The API server deletes a Job in this way unless it is asked for another, and
-// nothing else knows the pod then: it once took a slot for ever, and no event said so.
-func LeftGated(pods []*corev1.Pod, known map[string]*batchv1.Job) *corev1.Pod {
-	for _, pod := range pods {
-		if job := known[pod.Labels[batchv1.JobNameLabel]]; (job == nil || !IsPodOf(pod, job)) && IsLeftGated(pod) {
-			return pod
-		}
-	}
-	return nil
-}
-
 // IsLeftGated reports whether a pod waits for the dispatcher's gate although its Job was deleted
-// without it.
+// without it. The API server deletes a Job in this way unless it is asked for another, and nothing
+// else knows the pod then: it once took a slot for ever, and no event said so.
 func IsLeftGated(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp == nil && hasGate(pod) && metav1.GetControllerOf(pod) == nil
 }
@@ -57,6 +47,29 @@ func IsLeftGated(pod *corev1.Pod) bool {
 // name of the Job.
 func LeftGatedNote(pod *corev1.Pod) string {
 	return "it was deleted without its pod. The pod still has its scheduling gate, and no controller starts or deletes it. Remedy: " + DeleteCommand(pod)
+}
+
+// LeftStuck returns why a pod whose Job no longer exists may still run although it was deleted, nil
+// if nothing is to be reported yet. It also returns when to recheck, zero if the pod's own events
+// tell. until and lost say when it ends without a report of its node. Such a pod once held a slot
+// for ever, and no event said so: an administrator had removed the finalizers of its Job.
+func LeftStuck(pod *corev1.Pod, until time.Time, lost string, now time.Time) (*Stuck, time.Time) {
+	job := pod.Labels[batchv1.JobNameLabel]
+	switch {
+	case IsLeftGated(pod):
+		return &Stuck{Reason: reason.RunNotConfirmed, Note: "the Job " + job + ": " + LeftGatedNote(pod)}, time.Time{}
+	case pod.DeletionTimestamp == nil:
+		return nil, time.Time{}
+	case lost != "":
+		return &Stuck{Reason: reason.WaitingForNode, Note: reason.LostNode("the pod "+pod.Name, lost)}, now.Add(NodeLostAfter)
+	case !until.IsZero():
+		return &Stuck{Reason: reason.WaitingForNode, Note: reason.Unconfirmed(job, until)}, until
+	}
+	t, at := stuckTerminating(pod, now)
+	if t != nil {
+		t.Note = "the Job " + job + " no longer exists: " + t.Note
+	}
+	return t, at
 }
 
 // DeleteCommand returns the command that deletes a pod.

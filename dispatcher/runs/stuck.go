@@ -55,9 +55,9 @@ const (
 // few seconds for what it will do anyway.
 const (
 	stuckAfter = 10 * time.Second
-	// A pod that is still terminating this long after its grace period is on a node that does not
+	// NodeLostAfter is when a lost node is reported, and looked at again. A pod that is still terminating this long after its grace period is on a node that does not
 	// answer.
-	nodeLostAfter = 30 * time.Second
+	NodeLostAfter = 30 * time.Second
 )
 
 // StuckOf returns why an unfinished Job makes no progress, or nil. It also returns when to recheck,
@@ -187,7 +187,7 @@ func stuckUnstarted(pod *corev1.Pod) *Stuck {
 // answer. That nothing runs there any more is known only when the node is back, or when a person
 // has made sure that it is off.
 func stuckTerminating(pod *corev1.Pod, now time.Time) (*Stuck, time.Time) {
-	if at := pod.DeletionTimestamp.Add(nodeLostAfter); now.Before(at) {
+	if at := pod.DeletionTimestamp.Add(NodeLostAfter); now.Before(at) {
 		return nil, at
 	}
 	if isForceDeleted(pod) {

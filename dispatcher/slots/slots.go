@@ -1,6 +1,8 @@
 package slots
 
 import (
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -194,7 +196,9 @@ func (s *Slots) load(at ClassKey) Load {
 			load.Running[a.flow]++
 		}
 	}
-	s.countJobs(at, load.Running)
+	for _, flow := range s.holders(at) {
+		load.Running[flow]++
+	}
 	for _, a := range s.assigned {
 		if a.ClassKey == at {
 			load.Running[a.flow]++
@@ -203,28 +207,32 @@ func (s *Slots) load(at ClassKey) Load {
 	return load
 }
 
-// countJobs counts the Jobs that hold a slot, and the pods at work whose Job has finished or no
-// longer exists.
-func (s *Slots) countJobs(at ClassKey, running map[Flow]int) {
-	counted := map[string]bool{}
+// Holders returns the names of the Jobs of a class that hold a slot, in order.
+func (s *Slots) Holders(at ClassKey) []string {
+	return slices.Sorted(maps.Keys(s.holders(at)))
+}
+
+// holders returns the flows of the Jobs that hold a slot, by their names: those with a pod at work,
+// too, that have finished or no longer exist.
+func (s *Slots) holders(at ClassKey) map[string]Flow {
+	counted := map[string]Flow{}
 	for _, job := range s.caches.Jobs.In(at.Namespace).By(cluster.ByUnfinished, at.Label) {
 		if s.HoldsSlot(job) {
-			counted[job.Name] = true
-			running[flowOf(job)]++
+			counted[job.Name] = flowOf(job)
 		}
 	}
 	for _, pod := range s.caches.Pods.In(at.Namespace).By(cluster.ByUnfinished, at.Label) {
 		name := pod.Labels[batchv1.JobNameLabel]
-		if counted[name] || !runs.IsAtWork(pod, s.clock.Now()) {
+		if _, known := counted[name]; known || !runs.IsAtWork(pod, s.clock.Now()) {
 			continue
 		}
-		counted[name] = true
-		flow := Flow{Verb: contract.Verb(pod.Labels[jobs.LabelVerb])}
 		if job := s.caches.Jobs.Named(at.Namespace + "/" + name); job != nil {
-			flow = flowOf(job)
+			counted[name] = flowOf(job)
+		} else {
+			counted["pod "+pod.Name] = Flow{Verb: contract.Verb(pod.Labels[jobs.LabelVerb])}
 		}
-		running[flow]++
 	}
+	return counted
 }
 
 // HoldsSlot reports whether a Job uses a slot of its class: until the containers of its pod have
