@@ -35,6 +35,8 @@ const (
 	ByKept = "kept"
 	// ByStart finds the Jobs that have not finished by their config revision.
 	ByStart = "start"
+	// BySourcePV finds the Jobs that clone the volume of a PV.
+	BySourcePV = "source-pv"
 	// ByRevision finds the Jobs and PVs that name a config revision.
 	ByRevision = "revision"
 	// ByOwner finds the PVs that carry a claim's UID, or name the claim by it, but for the one that
@@ -63,7 +65,7 @@ var (
 	attachmentIndexers = cache.Indexers{ByPV: pvOfAttachment}
 	configIndexers     = cache.Indexers{ByClass: classOfConfig}
 	revisionIndexers   = cache.Indexers{ByConfig: configOfRevision, ByClass: classByLabel}
-	jobIndexers        = cache.Indexers{ByUID: uidsOfJob, ByClass: classByLabel, ByUnfinished: classOfUnfinished, ByStart: revisionOfUnfinished, ByRevision: revisionNamed, ByNode: nodeOfJob, ByKept: classOfKept}
+	jobIndexers        = cache.Indexers{ByUID: uidsOfJob, ByClass: classByLabel, ByUnfinished: classOfUnfinished, ByStart: revisionOfUnfinished, ByRevision: revisionNamed, ByNode: nodeOfJob, ByKept: classOfKept, BySourcePV: sourcesOfJob}
 	podIndexers        = cache.Indexers{ByJob: jobOfPod, ByUID: uidsOfPod, ByUnfinished: classOfRunningPod}
 )
 
@@ -128,6 +130,13 @@ func revisionOfUnfinished(obj any) ([]string, error) {
 		return nil, nil
 	}
 	return revisionNamed(obj)
+}
+
+func sourcesOfJob(obj any) ([]string, error) {
+	if runs.HasReportedEnd(obj.(*batchv1.Job)) {
+		return nil, nil
+	}
+	return jobs.HeadOf(obj.(*batchv1.Job)).Sources, nil
 }
 
 func configOfRevision(obj any) ([]string, error) {

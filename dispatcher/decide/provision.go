@@ -12,8 +12,10 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 )
 
-// provisionClaim launches a provision (untouched), or the next one (failed). Under another revision
-// or on another node than before, it first undoes what the earlier run may have made there.
+// provisionClaim launches a provision (untouched), or the next one (failed). Under another revision,
+// on another node or for another request than before, it first undoes what the earlier run may have
+// made: an image publishes what it finds of the claim, and a claim that asked for a clone after its
+// first attempt once got the empty volume of that.
 func provisionClaim(v View) Action {
 	p := v.Newest(contract.Provision)
 	if action := rescheduleClaim(v, p); action != nil {
@@ -24,7 +26,7 @@ func provisionClaim(v View) Action {
 		return launchWhenReady(v, v.Provision, nil, Launch{Verb: contract.Provision, Number: v.nextNumber(), Attempt: 1, NothingBefore: d == nil || isDone(d)})
 	}
 	launch := Launch{Verb: contract.Provision, Number: v.nextNumber(), Attempt: nextAttempt(p), NothingBefore: v.madeNothing(p)}
-	if v.Provision.Problem == nil && hasTargetChanged(p, v.Provision) {
+	if v.Provision.Problem == nil && hasChanged(p, v.Provision) {
 		if v.canUndo(p) {
 			return launchDelete(v, v.undoRun(p), true)
 		}

@@ -76,8 +76,9 @@ type Volume struct {
 	// ReleasedHere is set if this dispatcher has released the record of the run that wrote the PV a
 	// moment ago, with all runs in view.
 	ReleasedHere bool
-	// Attached is the problem that a node has the volume of a released PV still attached, nil if
-	// none has. Its kubelet may have it mounted, and hangs when it is deleted.
+	// Attached is the problem that the volume of a released PV is still read: a node has it attached,
+	// whose kubelet may have it mounted and hangs when it is deleted, or a run clones it. It is nil if
+	// neither does.
 	Attached *Problem
 }
 

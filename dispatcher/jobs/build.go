@@ -105,10 +105,14 @@ func jobLabels(p Plan, ofPod map[string]string) map[string]string {
 // annotations returns the record of every claim that the Job serves.
 func annotations(p Plan) (map[string]string, error) {
 	var all []Record
+	head := Head{Nodes: Nodes(p)}
 	for _, one := range p.all() {
 		all = append(all, one.record())
+		if one.Verb == contract.Provision && one.Request.Source != nil {
+			head.Sources = append(head.Sources, one.Request.Source.PVName)
+		}
 	}
-	text, err := encodeRecords(Head{Nodes: Nodes(p)}, all)
+	text, err := encodeRecords(head, all)
 	return map[string]string{AnnUIDs: uidsText(p), contract.AnnRevision: p.Config.Source.Revision(), AnnRecord: text}, err
 }
 

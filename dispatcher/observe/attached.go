@@ -15,6 +15,9 @@ import (
 // observeAttachment finds out which node has the volume of a released PV still attached. The caches
 // are enough: no pod can begin to use a released PV, so the volume is only detached.
 func (b *Observer) observeAttachment(pv *corev1.PersistentVolume, v *decide.Volume) {
+	if v.Attached = b.clonedProblem(pv); v.Attached != nil {
+		return
+	}
 	if all := b.Caches.Attachments.By(cluster.ByPV, pv.Name); len(all) > 0 {
 		v.Attached = attachedProblem(all[0].Spec.NodeName, "the VolumeAttachment "+all[0].Name)
 	} else if nodes := b.Caches.Nodes.By(cluster.ByVolume, string(pvs.NameOnNode(pv))); len(nodes) > 0 {
@@ -24,6 +27,22 @@ func (b *Observer) observeAttachment(pv *corev1.PersistentVolume, v *decide.Volu
 		v.Attached.From = at.Add(reportAttached)
 	}
 }
+
+// clonedProblem is that a run which clones the volume of a PV may be at work, or nil. An image that
+// copies files once ended with success while the source was being deleted under it.
+func (b *Observer) clonedProblem(pv *corev1.PersistentVolume) *decide.Problem {
+	for _, job := range b.Caches.Jobs.By(cluster.BySourcePV, pv.Name) {
+		if runs.HoldsSlot(job, b.Caches.PodsOf(job), b.Clock.Now()) {
+			p := decide.Problemf(reason.VolumeInUse, "the Job %s/%s clones the volume, so it is not deleted before the Job has ended", job.Namespace, job.Name)
+			p.From, p.RetryAfter = job.CreationTimestamp.Add(reportAttached), recheckClone
+			return p
+		}
+	}
+	return nil
+}
+
+// recheckClone is how soon a volume that is being cloned is looked at again.
+const recheckClone = 15 * time.Second
 
 // reportAttached is for how long an attachment of a released PV is nothing to report: kubelet and
 // attacher need a while.
