@@ -41,8 +41,10 @@ type Cluster struct {
 
 	// Images are what containers do, by the name of their image.
 	Images map[string]Image
-	// Storage holds the UID of each claim that has a volume.
-	Storage map[string]bool
+	// Storage holds the UID of each claim that has a volume, and Contents the UID of the claim that
+	// it was made from, empty if it was made empty.
+	Storage  map[string]bool
+	Contents map[string]string
 	// Runs are the runs that came to their end by themselves, in order; one for each claim of a
 	// batch.
 	Runs []*Run
@@ -54,7 +56,9 @@ type Cluster struct {
 	// NodeLost: no kubelet ends a pod that is deleted.
 	NodeLost bool
 	// Frozen are the nodes on which nothing moves, and Clocks how far the clock of a node is ahead.
+	// CutOff are those that reach no API server: what runs there goes on, until its deadline.
 	Frozen map[string]bool
+	CutOff map[string]bool
 	Clocks map[string]time.Duration
 	// BinderDown: the PV controller does nothing.
 	BinderDown bool
@@ -69,6 +73,9 @@ type Cluster struct {
 	// Choices are the nodes that the scheduler selects for claims, one after the other, the last
 	// for ever.
 	Choices []string
+
+	// Worlds are what the cluster does beside, where it is asked for.
+	Worlds Worlds
 
 	// Downtime is how long a killed dispatcher stays away.
 	Downtime time.Duration
@@ -94,6 +101,7 @@ type Cluster struct {
 	containers    map[types.UID]*Container // that run a Program, by pod
 	sizes         map[string]int64         // of volumes that were expanded, by claim UID
 	members       map[types.UID][]string
+	podsMade      map[types.UID]int   // by Job
 	asked         map[types.UID]asked // claims that wait for their annotation
 	next          time.Time           // when something but a dispatcher is due to move again
 }
@@ -104,9 +112,9 @@ func New(t T, clk clock.WithTickerAndDelayedExecution, newDispatcher NewDispatch
 	c := &Cluster{
 		T: t, clock: clk, newDispatcher: newDispatcher,
 		Server: newServer(clk), Events: &Recorder{clock: clk}, Log: logsink.New(),
-		Images: map[string]Image{}, Storage: map[string]bool{}, Mounted: map[string]bool{}, NoPodFor: map[string]bool{},
-		Frozen: map[string]bool{}, Clocks: map[string]time.Duration{},
-		sizes: map[string]int64{}, members: map[types.UID][]string{}, asked: map[types.UID]asked{}, containers: map[types.UID]*Container{},
+		Images: map[string]Image{}, Storage: map[string]bool{}, Contents: map[string]string{}, Mounted: map[string]bool{}, NoPodFor: map[string]bool{},
+		Frozen: map[string]bool{}, CutOff: map[string]bool{}, Clocks: map[string]time.Duration{},
+		sizes: map[string]int64{}, members: map[types.UID][]string{}, podsMade: map[types.UID]int{}, asked: map[types.UID]asked{}, containers: map[types.UID]*Container{},
 	}
 	return c
 }

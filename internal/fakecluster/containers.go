@@ -31,6 +31,7 @@ type Container struct {
 	mu      sync.Mutex
 	waiting map[string][]chan struct{} // requests, by what they are
 	exit    *Exit
+	members []*member // of a container with phases
 }
 
 // File returns a file of the directory contract.Dir.
@@ -120,6 +121,9 @@ func (c *Cluster) runProgram(pod *corev1.Pod, program Program, late bool) {
 	}
 }
 
+// isOver reports whether a container has ended by itself, or with its machine.
+func (k *Container) isOver() bool { return k.ended() != nil }
+
 // stopContainer ends what a pod's container still does.
 func (c *Cluster) stopContainer(pod types.UID) {
 	if k := c.containers[pod]; k != nil {
@@ -129,18 +133,20 @@ func (c *Cluster) stopContainer(pod types.UID) {
 }
 
 // stopOrphans ends the containers of pods that do not exist any more, or are deleted. The kubelet
-// of a lost node does not know, but it knows their deadlines.
+// of a node that is lost or cut off does not know, but it knows their deadlines
+// (pkg/kubelet/active_deadline.go, pastActiveDeadline).
 func (c *Cluster) stopOrphans() {
 	for _, k := range c.working() {
 		if c.Frozen[k.Pod.Spec.NodeName] {
 			continue
 		}
+		cutOff := c.NodeLost || c.CutOff[k.Pod.Spec.NodeName]
 		pod, exists := sharedOne[*corev1.Pod](c, k.Pod.Namespace, k.Pod.Name)
 		exists = exists && pod.UID == k.Pod.UID
 		if exists && pod.DeletionTimestamp == nil {
 			continue
 		}
-		if late := c.due(c.deadlineOf(k.Pod)); late || !exists && !c.NodeLost {
+		if late := c.due(c.deadlineOf(k.Pod)); late || !exists && !cutOff {
 			c.stopContainer(k.Pod.UID)
 		}
 	}
@@ -159,7 +165,11 @@ func (c *Cluster) working() []*Container {
 // PowerOff ends the containers of a node, of which its kubelet says nothing.
 func (c *Cluster) PowerOff(node string) {
 	for _, k := range c.working() {
-		if k.Pod.Spec.NodeName == node {
+		switch {
+		case k.Pod.Spec.NodeName != node:
+		case k.members != nil:
+			k.exit = &Exit{Code: sigkill} // the kubelet reports it if it ever comes back
+		default:
 			c.stopContainer(k.Pod.UID)
 		}
 	}

@@ -16,6 +16,9 @@ type Event struct {
 	At                 time.Time
 	About, Related     string
 	Type, Reason, Note string
+
+	by   *Process
+	lost bool // it was emitted, and never written
 }
 
 // Recorder keeps the events of all dispatchers.
@@ -29,11 +32,39 @@ type Recorder struct {
 //
 //nolint:revive // client-go's own arguments
 func (r *Recorder) Eventf(regarding, related runtime.Object, kind, reason, _, note string, args ...any) {
+	r.keep(Event{About: nameOf(regarding), Related: nameOf(related), Type: kind, Reason: reason, Note: fmt.Sprintf(note, args...)})
+}
+
+func (r *Recorder) keep(e Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.events = append(r.events, Event{
-		At: r.clock.Now(), About: nameOf(regarding), Related: nameOf(related), Type: kind, Reason: reason, Note: fmt.Sprintf(note, args...),
-	})
+	e.At = r.clock.Now()
+	e.lost = e.by.killed() && e.by.losesEvents
+	r.events = append(r.events, e)
+}
+
+// lose loses what a process has emitted just now.
+func (r *Recorder) lose(by *Process) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i := range r.events {
+		if e := &r.events[i]; e.by == by && !r.clock.Now().After(e.At) {
+			e.lost = true
+		}
+	}
+}
+
+// ofProcess records what one process emits.
+type ofProcess struct {
+	*Recorder
+	process *Process
+}
+
+// Eventf keeps one event of the process.
+//
+//nolint:revive // client-go's own arguments
+func (r ofProcess) Eventf(regarding, related runtime.Object, kind, reason, _, note string, args ...any) {
+	r.keep(Event{About: nameOf(regarding), Related: nameOf(related), Type: kind, Reason: reason, Note: fmt.Sprintf(note, args...), by: r.process})
 }
 
 // About returns the events about an object with a reason, in order; an empty one: of any.
@@ -42,14 +73,14 @@ func (r *Recorder) About(object, reason string) []Event {
 	defer r.mu.Unlock()
 	var out []Event
 	for i := range r.events {
-		if e := &r.events[i]; (object == "" || e.About == object) && (reason == "" || e.Reason == reason) {
+		if e := &r.events[i]; !e.lost && (object == "" || e.About == object) && (reason == "" || e.Reason == reason) {
 			out = append(out, *e)
 		}
 	}
 	return out
 }
 
-// Since returns the events from a number on, in order.
+// Since returns the events from a number on, in order, also those that were lost.
 func (r *Recorder) Since(n int) []Event {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -26,6 +26,14 @@ type Image struct {
 	Batch func([]*Run) Exit
 	// Program, when set, is what the container runs instead, as long as it takes.
 	Program Program
+	// Phases, when set, is what the container does instead, a while after it has started. It may be
+	// different for each run.
+	Phases func(*Run) []Phase
+	// Sidecar: the pod has a second container, which ends with the pod's deadline only.
+	Sidecar bool
+	// StartFails is why the runtime cannot start the container, StartError or ContainerCannotRun.
+	// Rejected is why the kubelet rejects the pod, as OutOfcpu.
+	StartFails, Rejected string
 }
 
 // Exit is how a container ends.

@@ -1,6 +1,7 @@
 package fakecluster
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -11,7 +12,9 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
-// runJobController is the Job controller, the TTL controller and the garbage collector.
+// runJobController is the Job controller (pkg/controller/job/job_controller.go, syncJob), the TTL
+// controller (pkg/controller/ttlafterfinished) and the garbage collector. Of the Job controller it
+// leaves out what doc.go names.
 func (c *Cluster) runJobController() {
 	for _, job := range shared[*batchv1.Job](c) {
 		switch {
@@ -56,17 +59,23 @@ func (c *Cluster) manage(job *batchv1.Job) {
 		}
 	}
 	late := c.due(job.Status.StartTime.Add(time.Duration(*job.Spec.ActiveDeadlineSeconds) * time.Second))
-	pods := c.podsOf(job)
+	pods := slices.DeleteFunc(c.podsOf(job), c.isUncounted)
 	switch {
 	case len(pods) > 0:
 		c.follow(job, pods[0], late)
 	case late:
 		c.finish(job, batchv1.JobFailed, "DeadlineExceeded")
-	case job.Status.Active > 0:
+	case job.Status.Active > 0 && !c.Worlds.ReplacesVanishedPods:
 		c.finish(job, batchv1.JobFailed, "BackoffLimitExceeded") // its pod was deleted without a trace
 	case !c.NoPodFor[c.inputOf(job.Name, &job.Spec.Template.ObjectMeta, &job.Spec.Template.Spec).requests[0].Name]:
 		c.createPod(job)
 	}
+}
+
+// isUncounted reports whether the Job controller never counts a pod: it has ended without that
+// controller's finalizer.
+func (c *Cluster) isUncounted(pod *corev1.Pod) bool {
+	return c.Worlds.ReplacesVanishedPods && hasEnded(pod) && !slices.Contains(pod.Finalizers, batchv1.JobTrackingFinalizer)
 }
 
 // follow sets how a Job finished by its pod.
@@ -87,7 +96,7 @@ func (c *Cluster) follow(job *batchv1.Job, pod *corev1.Pod, late bool) {
 
 func (c *Cluster) createPod(job *batchv1.Job) {
 	pod := &corev1.Pod{ObjectMeta: *job.Spec.Template.ObjectMeta.DeepCopy(), Spec: *job.Spec.Template.Spec.DeepCopy()}
-	pod.Name, pod.Namespace = job.Name+"-pod0", job.Namespace
+	pod.Name, pod.Namespace = fmt.Sprintf("%s-pod%d", job.Name, c.podsMade[job.UID]), job.Namespace
 	pod.Labels[batchv1.JobNameLabel], pod.Labels[batchv1.ControllerUidLabel] = job.Name, string(job.UID)
 	pod.Finalizers = append(pod.Finalizers, batchv1.JobTrackingFinalizer)
 	pod.OwnerReferences = []metav1.OwnerReference{{Kind: "Job", Name: job.Name, UID: job.UID, Controller: new(true)}}
@@ -97,6 +106,7 @@ func (c *Cluster) createPod(job *batchv1.Job) {
 	if err != nil {
 		return // it is refused, and tried again
 	}
+	c.podsMade[job.UID]++
 	set(c, KubeControllerManager, job, func(j *batchv1.Job) { j.Status.Active = 1 })
 }
 

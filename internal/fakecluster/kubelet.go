@@ -20,17 +20,23 @@ const sigkill = 137
 // runKubelets runs every pod, whatever its node.
 func (c *Cluster) runKubelets() {
 	c.expandFileSystems()
+	c.runPhases()
 	c.stopOrphans()
 	for _, pod := range shared[*corev1.Pod](c) {
-		if !hasEnded(pod) && !c.Frozen[pod.Spec.NodeName] {
+		if !hasEnded(pod) && !c.isSilent(pod) {
 			c.moveOn(pod)
 		}
 	}
 	for _, pod := range shared[*corev1.Pod](c) {
-		if pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil && !c.Frozen[pod.Spec.NodeName] {
+		if pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil && !c.isSilent(pod) {
 			c.runContainer(pod)
 		}
 	}
+}
+
+// isSilent reports whether the kubelet of a pod's node neither hears nor says anything.
+func (c *Cluster) isSilent(pod *corev1.Pod) bool {
+	return c.Frozen[pod.Spec.NodeName] || c.CutOff[pod.Spec.NodeName]
 }
 
 // moveOn places a pod, starts its container, or ends it if it is deleted.
@@ -61,12 +67,14 @@ func (c *Cluster) RunningPods() []*corev1.Pod {
 	return slices.DeleteFunc(shared[*corev1.Pod](c), func(p *corev1.Pod) bool { return p.Status.Phase != corev1.PodRunning })
 }
 
-// AtWork returns the pods that run, and those of which a program still does although they were
-// deleted. They must not be changed.
+// AtWork returns the pods whose container provisioner runs, also if the pods were deleted or do not
+// exist any more. They must not be changed.
 func (c *Cluster) AtWork() []*corev1.Pod {
-	all := c.RunningPods()
+	all := slices.DeleteFunc(c.RunningPods(), func(pod *corev1.Pod) bool {
+		return endOf(pod) != nil || c.Images[pod.Spec.Containers[0].Image].Phases != nil
+	})
 	for _, k := range c.working() {
-		if !slices.ContainsFunc(all, func(pod *corev1.Pod) bool { return pod.UID == k.Pod.UID }) {
+		if !k.isOver() && !slices.ContainsFunc(all, func(pod *corev1.Pod) bool { return pod.UID == k.Pod.UID }) {
 			all = append(all, k.Pod)
 		}
 	}
@@ -80,16 +88,22 @@ func (c *Cluster) runContainer(pod *corev1.Pod) {
 		c.T.Fatalf("the test has no script for the image %s", name)
 	}
 	deadline := c.deadlineOf(pod)
-	if ended := endOf(pod); ended != nil {
+	switch ended := endOf(pod); {
+	case ended != nil && image.Sidecar:
+		c.endSidecar(pod, ended)
+		return
+	case ended != nil:
 		c.endLingering(pod, ended, image.Lingers)
 		return
-	}
-	if image.Program != nil {
+	case image.Phases != nil:
+		c.endPhases(pod, image)
+		return
+	case image.Program != nil:
 		c.runProgram(pod, image.Program, c.due(deadline))
 		return
 	}
 	switch done := c.began(pod).Add(cmp.Or(image.Takes, time.Second)); {
-	case done.Before(deadline) && c.due(done) && image.Lingers > 0:
+	case done.Before(deadline) && c.due(done) && (image.Lingers > 0 || image.Sidecar):
 		c.endContainer(pod, c.play(image, pod))
 	case done.Before(deadline) && c.due(done):
 		c.terminate(pod, c.play(image, pod), "")
@@ -117,7 +131,7 @@ func (c *Cluster) terminate(pod *corev1.Pod, exit Exit, reason string) {
 	c.stopContainer(pod.UID)
 	set(c, Kubelet, pod, func(p *corev1.Pod) {
 		p.Status.Phase, p.Status.Reason = corev1.PodFailed, reason
-		if exit.Code == 0 {
+		if exit.Code == 0 && reason == "" {
 			p.Status.Phase = corev1.PodSucceeded
 		}
 		if endOf(p) == nil {
@@ -130,6 +144,15 @@ func (c *Cluster) terminate(pod *corev1.Pod, exit Exit, reason string) {
 func (c *Cluster) endLingering(pod *corev1.Pod, ended *corev1.ContainerStateTerminated, lingers time.Duration) {
 	if c.due(ended.FinishedAt.Add(lingers - c.Clocks[pod.Spec.NodeName])) {
 		c.terminate(pod, Exit{Code: ended.ExitCode, Message: ended.Message}, "")
+	}
+}
+
+// endSidecar ends a pod whose sidecar does not end by itself, at its deadline: the kubelet then sets
+// the phase Failed, whatever its containers have done (pkg/kubelet/kubelet_pods.go, getPhase and
+// generateAPIPodStatus: the pod was evicted).
+func (c *Cluster) endSidecar(pod *corev1.Pod, ended *corev1.ContainerStateTerminated) {
+	if c.due(c.deadlineOf(pod)) {
+		c.terminate(pod, Exit{Code: ended.ExitCode, Message: ended.Message}, "DeadlineExceeded")
 	}
 }
 
@@ -150,7 +173,9 @@ func (c *Cluster) setEnd(p *corev1.Pod, exit Exit) {
 // endOf returns how the container of a pod has ended, or nil.
 func endOf(pod *corev1.Pod) *corev1.ContainerStateTerminated {
 	for _, s := range pod.Status.ContainerStatuses {
-		return s.State.Terminated
+		if s.Name == contract.Container {
+			return s.State.Terminated
+		}
 	}
 	return nil
 }

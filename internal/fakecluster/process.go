@@ -44,7 +44,10 @@ type Process struct {
 	cancel   context.CancelFunc
 	done     chan struct{}
 	dead     atomic.Bool
-	writes   atomic.Int64
+	// losesEvents: what it emits when it dies is lost, of the events that recorder keeps.
+	losesEvents bool
+	recorder    *Recorder
+	writes      atomic.Int64
 	// lastWrite is the number of the write after which the process is killed; 0: it lives.
 	lastWrite int64
 	// delayed are the resources of which its watches bring nothing for now. The server's lock
@@ -92,9 +95,10 @@ func (c *Cluster) StartMortal(writes int64) *Process {
 func (c *Cluster) newProcess(writes int64) *Process {
 	c.started++
 	p := &Process{
-		Number: c.started, Events: c.Events, Clock: c.clock,
+		Number: c.started, Clock: c.clock, losesEvents: c.Worlds.LosesEvents, recorder: c.Events,
 		server: c.Server, done: make(chan struct{}), lastWrite: writes, delayed: map[string]bool{}, pick: c.pick,
 	}
+	p.Events = ofProcess{c.Events, p}
 	p.requests = c.Server.client(DispatcherName, p)
 	p.Client = pausing{p.requests, c.BeforeJob, c.BeforePatch}
 	return p
@@ -176,7 +180,7 @@ func (p *Process) wrote(n int) {
 	if p == nil || n == 0 {
 		return
 	}
-	if done := p.writes.Add(int64(n)); p.lastWrite > 0 && done >= p.lastWrite {
-		p.dead.Store(true)
+	if done := p.writes.Add(int64(n)); p.lastWrite > 0 && done >= p.lastWrite && !p.dead.Swap(true) && p.losesEvents {
+		p.recorder.lose(p)
 	}
 }

@@ -46,7 +46,7 @@ type Server struct {
 	// stepped is set if watches bring a change only when Move lets them.
 	stepped  bool
 	refuse   func(by, verb string, obj Object) error
-	lose     func(obj Object) bool
+	lose     func(verb string, obj Object) bool
 	overtake func(verb string, at Key, patch []byte) func(Object)
 }
 
@@ -125,9 +125,33 @@ func (s *Server) Refuse(refuse func(by, verb string, obj Object) error) {
 // LoseAnswer sets for which objects that clients create no answer arrives although they are stored;
 // nil: none.
 func (s *Server) LoseAnswer(lose func(obj Object) bool) {
+	if lose == nil {
+		s.LoseAnswers(nil)
+		return
+	}
+	s.LoseAnswers(func(verb string, obj Object) bool { return verb == "create" && lose(obj) })
+}
+
+// LoseAnswers sets to which writes of clients no answer arrives although they are carried out; nil:
+// none. The verb is create, update, patch or delete, with /status behind it where it is on the
+// status. obj is what is stored after the write, or was before it was deleted. The client gets the
+// error of staging/src/k8s.io/apiserver/pkg/server/filters/timeout.go.
+func (s *Server) LoseAnswers(lose func(verb string, obj Object) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.lose = lose
+}
+
+// answer returns the answer to a write, unless it is lost.
+func (s *Server) answer(a clienttesting.Action, obj Object, err error) (runtime.Object, error) {
+	verb := a.GetVerb()
+	if a.GetSubresource() != "" {
+		verb += "/" + a.GetSubresource()
+	}
+	if err == nil && obj != nil && s.lose != nil && s.lose(verb, obj) {
+		return nil, apierrors.NewTimeoutError("the answer is lost", 0)
+	}
+	return copied(obj, err)
 }
 
 // Overtake sets what comes in between a client's decision to patch or delete an object and the
@@ -161,18 +185,23 @@ func (s *Server) react(by string, action clienttesting.Action) (runtime.Object, 
 		at.Name = a.Name
 		return copied(s.get(at))
 	case clienttesting.CreateActionImpl:
-		return copied(s.create(by, at, a.Object.(Object)))
+		obj, err := s.create(by, at, a.Object.(Object))
+		return s.answer(a, obj, err)
 	case clienttesting.UpdateActionImpl:
 		at.Name = a.Object.(Object).GetName()
-		return copied(s.update(by, "update", at, a.Object.(Object)))
+		obj, err := s.update(by, "update", at, a.Object.(Object))
+		return s.answer(a, obj, err)
 	case clienttesting.PatchActionImpl:
 		at.Name = a.Name
-		return copied(s.patch(by, at, a))
+		obj, err := s.patch(by, at, a)
+		return s.answer(a, obj, err)
 	case clienttesting.DeleteActionImpl:
 		at.Name = a.Name
 		s.overtaken("delete", at, nil)
 		s.propagate(by, at, finalizerBy(a.DeleteOptions.PropagationPolicy, at))
-		return nil, s.delete(by, at, a.DeleteOptions.Preconditions)
+		obj, _ := s.get(at)
+		_, err := s.answer(a, obj, s.delete(by, at, a.DeleteOptions.Preconditions))
+		return nil, err
 	default:
 		return nil, fmt.Errorf("the server does not know %T", action)
 	}

@@ -3,15 +3,50 @@ package fakecluster
 import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
-// CreateVolume makes the claim's volume in the storage, once.
-func (r *Run) CreateVolume() { r.cluster.Storage[r.Request.UID] = true }
+// CreateVolume makes the claim's volume in the storage, once: of what it was made when it was made,
+// whatever a later run asks for.
+func (r *Run) CreateVolume() {
+	if !r.cluster.Storage[r.Request.UID] {
+		r.cluster.Storage[r.Request.UID], r.cluster.Contents[r.Request.UID] = true, sourceOf(r.Request)
+	}
+}
 
 // DeleteVolume takes the claim's volume out of the storage.
 func (r *Run) DeleteVolume() {
 	r.cluster.CheckUnused(r.Request.PVName)
+	r.cluster.checkNoCopy(r)
 	delete(r.cluster.Storage, r.Request.UID)
+	delete(r.cluster.Contents, r.Request.UID)
+}
+
+// sourceOf returns the UID of the claim that a request is to copy, or nothing.
+func sourceOf(request contract.Request) string {
+	if request.Source == nil {
+		return ""
+	}
+	return request.Source.UID
+}
+
+// checkNoCopy checks that no container copies the volume that is about to be deleted.
+func (c *Cluster) checkNoCopy(r *Run) {
+	for _, k := range c.working() {
+		for _, other := range k.runs {
+			if !k.isOver() && other.Verb == contract.Provision && sourceOf(other.Request) == r.Request.UID {
+				c.T.Errorf("the volume of %s is deleted while %s copies it for %s", r.Request.Name, k.Pod.Name, other.Request.Name)
+			}
+		}
+	}
+}
+
+// checkContent checks that a volume was made from the source of the request whose PV shows it.
+func (c *Cluster) checkContent(request contract.Request) {
+	if is, want := c.Contents[request.UID], sourceOf(request); is != want {
+		c.T.Errorf("the volume of %s was made from the claim %q, and its request asks for %q", request.Name, is, want)
+	}
 }
 
 // CheckUnused checks that no claim needs the volume of a PV that is about to be deleted: none is
@@ -37,6 +72,7 @@ func (r *Run) ExpandVolume() {
 
 // WritePV completes the PV skeleton and creates the PV, or finds it there.
 func (r *Run) WritePV(changes ...func(*corev1.PersistentVolume)) {
+	r.cluster.checkContent(r.Request)
 	pv := r.PV.DeepCopy()
 	pv.Spec.NFS = &corev1.NFSVolumeSource{Server: "10.10.2.4", Path: "/" + pv.Name}
 	for _, change := range changes {

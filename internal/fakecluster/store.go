@@ -92,11 +92,7 @@ func (s *Server) create(by string, at Key, obj Object) (Object, error) {
 	obj.SetUID(types.UID(fmt.Sprintf("00000000-0000-4000-8000-%012d", len(s.log)+1)))
 	obj.SetCreationTimestamp(metav1.NewTime(s.clock.Now()))
 	asStored(obj)
-	stored := s.store(Change{Key: at, By: by, Verb: "create", Now: obj})
-	if s.lose != nil && s.lose(obj) {
-		return nil, apierrors.NewTimeoutError("the answer is lost", 0)
-	}
-	return stored, nil
+	return s.store(Change{Key: at, By: by, Verb: "create", Now: obj}), nil
 }
 
 // update stores an object in another's place. It is the server's from then on.
