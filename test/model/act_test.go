@@ -192,7 +192,7 @@ func actOnJob(s, seen *state, action decide.Action) {
 	switch a := any(action).(type) {
 	case decide.RecordOutcome:
 		j.recorded = endingOf(a.Run.Outcome.Verdict)
-		j.mayRun = a.Run.Outcome.MayRunUntil.After(now)
+		j.mayRun = a.Run.Outcome.MayRunUntil.After(now) && !j.late // a time that has passed meanwhile is no other
 		j.held = j.held && !a.Release
 		j.described = a.Describes
 	case decide.ReleaseRecord:
