@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
 
@@ -29,7 +30,10 @@ func (a *Actor) Confirm(ctx context.Context, o *observe.Observation, run decide.
 const recheckChanged = 200 * time.Millisecond
 
 func (a *Actor) confirm(ctx context.Context, o *observe.Observation, run decide.Run, members []*observe.Observation) (Result, error) {
-	pod := runs.GatedPod(o.Pods[run.Name])
+	pod, job := runs.GatedPod(o.Pods[run.Name]), o.Jobs[run.Name]
+	if how, err := a.noteConfirmed(ctx, job, pod); err != nil || how != patch.Written {
+		return Result{}, err
+	}
 	if run.Verb == contract.Delete && !run.IsUndo() {
 		for _, member := range members {
 			if how, err := a.deleteJudgedPV(ctx, member); err != nil || how != patch.Written {
@@ -39,6 +43,16 @@ func (a *Actor) confirm(ctx context.Context, o *observe.Observation, run decide.
 	}
 	klog.FromContext(ctx).V(2).Info("Confirming run", "claim", o.At, "uid", o.UID, "pod", klog.KObj(pod))
 	return Result{}, a.removeGate(ctx, pod)
+}
+
+// noteConfirmed writes on a Job which pod of it is confirmed, before that can run. The Job controller
+// writes on the Job at the same time, so it is written whatever has changed.
+func (a *Actor) noteConfirmed(ctx context.Context, job *batchv1.Job, pod *corev1.Pod) (patch.Outcome, error) {
+	if job.Annotations[jobs.AnnConfirmed] == string(pod.UID) {
+		return patch.Written, nil
+	}
+	err := a.noted(patch.Strategic(ctx, a.Client.BatchV1().Jobs(job.Namespace), job, patch.Annotate(map[string]string{jobs.AnnConfirmed: string(pod.UID)})))
+	return patch.OutcomeOf(err, "note the confirmed pod on the Job %s/%s", job.Namespace, job.Name)
 }
 
 // removeGate removes the dispatcher's scheduling gate from a pod, and no other controller's.

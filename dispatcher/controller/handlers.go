@@ -138,6 +138,9 @@ func (c *Controller) enqueueMembers(uids []string, first string) {
 // all are on record, which stayed for ever when the Job's last change was the outcome of another
 // claim.
 func (c *Controller) jobUpdated(old, now *batchv1.Job) {
+	if old.Annotations[jobs.AnnConfirmed] != now.Annotations[jobs.AnnConfirmed] && differInAnnotations(old, now, jobs.AnnConfirmed) {
+		return // the pod's own update follows
+	}
 	recorded, only := recordedClaims(old, now)
 	if !only {
 		passOn(c.jobChanged, old, now, hasJobMoved(old, now))
@@ -150,13 +153,7 @@ func (c *Controller) jobUpdated(old, now *batchv1.Job) {
 // has.
 func recordedClaims(old, now *batchv1.Job) (uids []string, only bool) {
 	members := jobs.UIDs(now)
-	if len(members) < 2 || !equality.Semantic.DeepEqual(old.Spec, now.Spec) || !equality.Semantic.DeepEqual(old.Status, now.Status) ||
-		!slices.Equal(old.Finalizers, now.Finalizers) || !old.DeletionTimestamp.Equal(now.DeletionTimestamp) {
-		return nil, false
-	}
-	rest := maps.Clone(now.Annotations)
-	rest[jobs.AnnRecord] = old.Annotations[jobs.AnnRecord]
-	if !maps.Equal(rest, old.Annotations) {
+	if len(members) < 2 || !differInAnnotations(old, now, jobs.AnnRecord) {
 		return nil, false
 	}
 	for _, uid := range jobs.ChangedRecords(old, now) {
@@ -166,6 +163,15 @@ func recordedClaims(old, now *batchv1.Job) (uids []string, only bool) {
 		}
 	}
 	return uids, true
+}
+
+// differInAnnotations reports whether two versions of a Job differ in nothing but one annotation.
+func differInAnnotations(old, now *batchv1.Job, annotation string) bool {
+	was, is := maps.Clone(old.Annotations), maps.Clone(now.Annotations)
+	delete(was, annotation)
+	delete(is, annotation)
+	return maps.Equal(was, is) && equality.Semantic.DeepEqual(old.Spec, now.Spec) && equality.Semantic.DeepEqual(old.Status, now.Status) &&
+		slices.Equal(old.Finalizers, now.Finalizers) && old.DeletionTimestamp.Equal(now.DeletionTimestamp)
 }
 
 // podChanged also assigns slots: a pod whose containers have ended has freed one, and its Job may

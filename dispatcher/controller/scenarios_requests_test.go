@@ -27,19 +27,19 @@ type cost struct {
 var costs = map[string]cost{
 	"one claim a Job": {
 		batch: 1, claims: 8,
-		provision: map[string]int{"create jobs": 9, "patch pods": 18, "patch jobs": 9, "patch persistentvolumeclaims": 9, "event": 9},
-		remove:    map[string]int{"create jobs": 9, "patch pods": 18, "patch jobs": 9, "delete persistentvolumes": 9, "patch persistentvolumes": 9, "event": 9},
+		provision: map[string]int{"create jobs": 9, "patch pods": 18, "patch jobs": 18, "patch persistentvolumeclaims": 9, "event": 9},
+		remove:    map[string]int{"create jobs": 9, "patch pods": 18, "patch jobs": 18, "delete persistentvolumes": 9, "patch persistentvolumes": 9, "event": 9},
 	},
 	"one claim a Job, retained": {
 		batch: 1, claims: 8, policy: corev1.PersistentVolumeReclaimRetain,
 		provision: map[string]int{
-			"create jobs": 9, "patch pods": 18, "patch jobs": 9, "patch persistentvolumeclaims": 9, "patch persistentvolumes": 9, "event": 9,
+			"create jobs": 9, "patch pods": 18, "patch jobs": 18, "patch persistentvolumeclaims": 9, "patch persistentvolumes": 9, "event": 9,
 		},
 	},
 	"one claim, and then 64 claims a Job": {
 		batch: 64, claims: 64,
-		provision: map[string]int{"create jobs": 2, "patch pods": 4, "patch jobs": 2, "patch persistentvolumeclaims": 65, "event": 1},
-		remove:    map[string]int{"create jobs": 2, "patch pods": 4, "patch jobs": 2, "delete persistentvolumes": 65, "patch persistentvolumes": 65, "event": 1},
+		provision: map[string]int{"create jobs": 2, "patch pods": 4, "patch jobs": 4, "patch persistentvolumeclaims": 65, "event": 1},
+		remove:    map[string]int{"create jobs": 2, "patch pods": 4, "patch jobs": 4, "delete persistentvolumes": 65, "patch persistentvolumes": 65, "event": 1},
 	},
 }
 

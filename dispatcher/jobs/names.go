@@ -33,5 +33,11 @@ const (
 // no container starts before the dispatcher has removed it.
 const GateConfirm = contract.Domain + "confirm"
 
+// AnnConfirmed holds, on a Job, the UID of its pod that was confirmed, the only one that may have
+// run. The Job controller creates another when a pod is deleted with its finalizers before it was
+// counted (manageJob in pkg/controller/job/job_controller.go: only pods that have been counted as
+// failed are held against the limit).
+const AnnConfirmed = GateConfirm
+
 // FinalizerRecord keeps a Job, which is the claim's record, until its volume is proven or undone.
 const FinalizerRecord = contract.Domain + "record"

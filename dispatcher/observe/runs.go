@@ -51,7 +51,7 @@ func (b *Observer) runOf(ctx context.Context, reader cluster.Reader, o *Observat
 
 // observeUnfinished finds what is in the way of a run that has not ended.
 func (b *Observer) observeUnfinished(ctx context.Context, reader cluster.Reader, run *decide.Run, job *batchv1.Job, pods []*corev1.Pod) error {
-	run.Unfinished, run.Unstarted = true, !runs.HasStarted(pods)
+	run.Unfinished, run.Unstarted = true, !runs.HasStarted(pods) && !runs.HasVanished(job, pods)
 	if gated := runs.GatedPod(pods); gated != nil && !run.Terminating {
 		return b.observeGate(ctx, reader, run, job, gated)
 	} else if gated != nil {
@@ -124,6 +124,9 @@ func (b *Observer) observeGate(ctx context.Context, reader cluster.Reader, run *
 func (b *Observer) setGate(run *decide.Run, job *batchv1.Job, gated *corev1.Pod) {
 	before := runs.ConfirmBefore(job)
 	run.Gated, run.GatedSince, run.Void = true, gated.CreationTimestamp.Time, !before.IsZero() && b.Clock.Now().After(before)
+	if pods := b.Caches.PodsOf(job); runs.HasVanished(job, pods) {
+		run.Void = true // the first pod of the Job may still run, and waits for no second one
+	}
 	run.ForeignGate = len(gated.Spec.SchedulingGates) > 1
 }
 

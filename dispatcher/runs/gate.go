@@ -25,6 +25,14 @@ func hasGate(pod *corev1.Pod) bool {
 	return slices.Contains(pod.Spec.SchedulingGates, corev1.PodSchedulingGate{Name: jobs.GateConfirm})
 }
 
+// HasVanished reports whether the pod that was confirmed no longer exists, finalizers and all. Its
+// container may still run, and may have made something. The Job controller replaces such a pod
+// unless it had counted it.
+func HasVanished(job *batchv1.Job, pods []*corev1.Pod) bool {
+	confirmed := job.Annotations[jobs.AnnConfirmed]
+	return confirmed != "" && !slices.ContainsFunc(pods, func(pod *corev1.Pod) bool { return string(pod.UID) == confirmed })
+}
+
 // MayRun reports whether a container of a pod may be running now or later, and until when at most,
 // zero for no limit. It may not when its node has reported the end, or when the pod was deleted
 // before it had a node. Without a report from its node it may until its own deadline, and longer if

@@ -80,7 +80,7 @@ func neverHadPod(job *batchv1.Job) bool {
 	s := job.Status
 	tracked := s.UncountedTerminatedPods != nil && len(s.UncountedTerminatedPods.Succeeded)+len(s.UncountedTerminatedPods.Failed) > 0
 	keeps := slices.Contains(job.Spec.Template.Finalizers, jobs.FinalizerRecord)
-	return keeps && s.Active+s.Failed+s.Succeeded == 0 && (s.Terminating == nil || *s.Terminating == 0) && !tracked
+	return keeps && job.Annotations[jobs.AnnConfirmed] == "" && s.Active+s.Failed+s.Succeeded == 0 && (s.Terminating == nil || *s.Terminating == 0) && !tracked
 }
 
 // IsFinished reports whether a Job is Complete or Failed.
@@ -109,6 +109,9 @@ func Read(job *batchv1.Job, pods []*corev1.Pod, now time.Time) Outcome {
 		out.Reason = "" // with a limit of 0 it means only that the run failed
 	}
 	pod := newestPod(pods)
+	if HasVanished(job, pods) {
+		pod = nil // another pod of the Job says nothing of the one that ran
+	}
 	if pod != nil {
 		readPod(&out, pod)
 		readCapacity(&out, job, pod)
@@ -128,7 +131,7 @@ func Read(job *batchv1.Job, pods []*corev1.Pod, now time.Time) Outcome {
 // readMayRun completes the outcome of a run whose node has not reported its end. A time that has
 // passed is kept if the node is known, since that may be lost.
 func readMayRun(out *Outcome, job *batchv1.Job, pod *corev1.Pod) {
-	switch until := mayRunUntil(job, pod); {
+	switch until := mayRunUntil(job, pod, out.Finished); {
 	case pod != nil && !until.IsZero():
 		out.MayRunUntil, out.Node = until, pod.Spec.NodeName
 	case until.After(out.Finished):
@@ -145,19 +148,21 @@ func readCancelled(out *Outcome, c *batchv1.JobCondition, job *batchv1.Job) {
 
 // mayRunUntil returns until when a container of an ended Job may still be running without a report
 // from its node: until the pod's own deadline and its grace period, which the kubelet keeps to even
-// when it cannot reach the API server. It is zero if the kubelet has reported the end.
-func mayRunUntil(job *batchv1.Job, pod *corev1.Pod) time.Time {
+// when it cannot reach the API server. It is zero if the kubelet has reported the end. A pod that
+// was deleted by another client, finalizers and all, had been started before its Job ended.
+func mayRunUntil(job *batchv1.Job, pod *corev1.Pod, ended time.Time) time.Time {
+	s := job.Status
 	switch {
-	case pod == nil && job.Status.Active == 0 && (job.Status.Terminating == nil || *job.Status.Terminating == 0),
+	case pod == nil && job.Annotations[jobs.AnnConfirmed] == "" && s.Active == 0 && (s.Terminating == nil || *s.Terminating == 0),
+		pod == nil && s.CompletionTime != nil,
 		pod != nil && !isUnconfirmed(pod):
 		return time.Time{}
+	case pod == nil:
+		return ended.Add(deadlineOf(job.Spec.Template.Spec.ActiveDeadlineSeconds) + defaultGracePeriod + clockSkew)
 	}
 	since := job.CreationTimestamp.Time
-	if job.Status.StartTime != nil && job.Status.StartTime.After(since) {
-		since = job.Status.StartTime.Time
-	}
-	if pod == nil { // it was deleted, finalizer and all, by another client
-		return since.Add(deadlineOf(job.Spec.ActiveDeadlineSeconds) + defaultGracePeriod + clockSkew)
+	if s.StartTime != nil && s.StartTime.After(since) {
+		since = s.StartTime.Time
 	}
 	return podMayRunUntil(pod, since)
 }

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
@@ -48,12 +49,16 @@ func TestEndedByItsNodeOrWaitedOutByTheDeadline(t *testing.T) {
 	job := func(changes ...func(*batchv1.Job)) *batchv1.Job {
 		j := terminating(jobThat("", ""))
 		j.CreationTimestamp, j.Spec.ActiveDeadlineSeconds = metav1.NewTime(created), new(int64(660))
+		j.Spec.Template.Spec.ActiveDeadlineSeconds = new(int64(600))
 		for _, change := range changes {
 			change(j)
 		}
 		return j
 	}
 	counts := func(j *batchv1.Job) { j.Status.Active = 1 }
+	confirmed := func(j *batchv1.Job) {
+		j.Annotations = map[string]string{jobs.AnnConfirmed: "the-first"}
+	}
 	resumed := func(j *batchv1.Job) { j.Status.StartTime = new(metav1.NewTime(created.Add(time.Minute))) }
 	failed := func(j *batchv1.Job) {
 		j.Status.Conditions = jobThat(batchv1.JobFailed, "PodFailurePolicy").Status.Conditions
@@ -68,7 +73,7 @@ func TestEndedByItsNodeOrWaitedOutByTheDeadline(t *testing.T) {
 		"deleted by force, the node never told":        {job(), []*corev1.Pod{started(byForce, silent)}, 6*time.Minute + 30*time.Second},
 		"the same, of a Job that was suspended before": {job(resumed), []*corev1.Pod{started(byForce, silent)}, 7*time.Minute + 30*time.Second},
 		"collected, its node has gone":                 {job(failed), []*corev1.Pod{started(collected)}, 9*time.Minute + 30*time.Second},
-		"no trace of it, the Job counts one":           {job(counts), nil, 7*time.Minute + 30*time.Second},
+		"no trace of it, the Job counts one":           {job(counts), nil, 11*time.Minute + 30*time.Second},
 		"an hour of grace": {job(), []*corev1.Pod{started(byForce, func(p *corev1.Pod) {
 			p.Spec.TerminationGracePeriodSeconds = new(int64(3600))
 		})}, 69 * time.Minute},
@@ -84,7 +89,11 @@ func TestEndedByItsNodeOrWaitedOutByTheDeadline(t *testing.T) {
 		"by force, past its deadline": {job(func(j *batchv1.Job) {
 			j.CreationTimestamp = metav1.NewTime(created.Add(-time.Hour))
 		}), []*corev1.Pod{started(byForce, func(p *corev1.Pod) { p.Status.StartTime = new(metav1.NewTime(ended.Add(-time.Hour))) })}, -48*time.Minute - 30*time.Second},
-		"past its deadline": {job(func(j *batchv1.Job) { j.Status.Active = 1; j.Spec.ActiveDeadlineSeconds = new(int64(60)) }), nil, 0},
+		"no trace of the pod that was confirmed": {job(confirmed), nil, 11*time.Minute + 30*time.Second},
+		"another pod in the place of the one that was confirmed": {job(confirmed), []*corev1.Pod{started(deletedByHand, func(p *corev1.Pod) {
+			p.UID, p.Spec.NodeName = "another", ""
+		})}, 11*time.Minute + 30*time.Second},
+		"no trace of the pod that was confirmed and counted": {job(confirmed, func(j *batchv1.Job) { j.Status.CompletionTime = new(metav1.NewTime(ended)) }), nil, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if !runs.HasEnded(tt.job, tt.pods, ended.Add(time.Minute)) {
@@ -98,7 +107,7 @@ func TestEndedByItsNodeOrWaitedOutByTheDeadline(t *testing.T) {
 			if !got.MayRunUntil.Equal(want) {
 				t.Errorf("quiet until %s, want %s", got.MayRunUntil, want)
 			}
-			if named := got.Node != ""; named != (tt.want != 0 && len(tt.pods) > 0) {
+			if named := got.Node != ""; named != (tt.want != 0 && len(tt.pods) > 0 && !runs.HasVanished(tt.job, tt.pods)) {
 				t.Errorf("the node is %q", got.Node)
 			}
 			if tt.want > 0 && got.Verdict != contract.Disrupted && got.Verdict != contract.Unknown {
