@@ -81,10 +81,6 @@ func (a *Actor) emitLaunched(ctx context.Context, o *observe.Observation, job *b
 	if d.AnyNode {
 		note += fmt.Sprintf(", on any node: %s no longer exists, and the config has node-gone: any-node", o.MissingNode(d.Verb))
 	}
-	if d.LeftBehind != "" {
-		a.emit(o.Jobs[o.View.MayHaveMade().Name], nil, corev1.EventTypeWarning, reason.LeftBehind,
-			"the volume that it may have created for the claim "+o.At.String()+" remains in the storage, since "+d.LeftBehind)
-	}
 	switch {
 	case d.Verb != contract.Expand && !d.Undo && !runs.IsReportedAtLaunch(d.Attempt, d.AnyNode): // reportLongRuns does, if it takes long
 	case d.Verb == contract.Provision:
@@ -245,9 +241,18 @@ func provisionFault(o *observe.Observation, run decide.Run) string {
 	return fault
 }
 
-func (a *Actor) emitLeftBehind(o *observe.Observation, job *batchv1.Job, why string) {
+func (a *Actor) emitLeftBehind(job *batchv1.Job, claim, why string) {
 	a.emit(job, nil, corev1.EventTypeWarning, reason.LeftBehind, fmt.Sprintf(
-		"the volume that this Job may have created for the claim %s remains in the storage, since %s", o.At, why))
+		"the volume that a Job may have created for the claim %s remains in the storage, since %s", claim, why))
+}
+
+// ReportLeft emits what a Job has on record as left in the storage.
+func (a *Actor) ReportLeft(job *batchv1.Job) {
+	for _, r := range jobs.Records(job) {
+		if r.LeftBehind != "" {
+			a.emitLeftBehind(job, r.Namespace+"/"+r.Name, r.LeftBehind)
+		}
+	}
 }
 
 func (a *Actor) emitUnpublished(o *observe.Observation, d decide.PublishResult, cause error) {

@@ -104,7 +104,7 @@ func recordPatch(job *batchv1.Job, all []Ended, now time.Time) (patch.Fields, er
 	if err != nil {
 		return nil, err
 	}
-	return unlessHeld(job, annotations, all[0], now), nil
+	return unlessHeld(job, annotations, all[0].O, all[0].Record.Run, now), nil
 }
 
 // descriptionOf returns what the container of a Job has said of the PV that the dispatcher is to
@@ -122,13 +122,13 @@ func descriptionOf(job *batchv1.Job, all []Ended) (string, error) {
 
 // unlessHeld returns a patch of a Job's record, which also removes the record finalizer if no claim
 // needs the Job as its record any more.
-func unlessHeld(job *batchv1.Job, record map[string]string, one Ended, now time.Time) patch.Fields {
+func unlessHeld(job *batchv1.Job, record map[string]string, o *observe.Observation, run decide.Run, now time.Time) patch.Fields {
 	recorded := job.DeepCopy()
 	maps.Copy(recorded.Annotations, record)
 	if jobs.HeadOf(recorded).Held > 0 {
 		return patch.Annotate(record)
 	}
-	change := releasePatch(one.O, recorded, one.Record.Run, now)
+	change := releasePatch(o, recorded, run, now)
 	change["metadata"].(patch.Fields)["annotations"] = record
 	return change
 }
@@ -144,23 +144,18 @@ func releasePatch(o *observe.Observation, job *batchv1.Job, run decide.Run, now 
 }
 
 // releaseRecord removes the record finalizer of a Job, so that the Job expires. If the Job is still
-// the record of another claim, it is only marked as released by this one.
+// the record of another claim, it is only marked as released by this one. What stays in the storage
+// is reported before, and on record: the answer to this write may be lost, or its writer die.
 func (a *Actor) releaseRecord(ctx context.Context, o *observe.Observation, d decide.ReleaseRecord) (Result, error) {
 	job := o.Jobs[d.Run.Name]
-	var change patch.Fields
-	if runs.OthersOf(job, d.Run.Record.Record).Held {
-		annotations, err := jobs.Recorded(job, func(r *jobs.Record) { r.Released = true }, string(o.UID))
-		if err != nil {
-			return Result{}, err
-		}
-		change = patch.Annotate(annotations)
-	} else {
-		change = releasePatch(o, job, d.Run, a.Clock.Now())
+	annotations, err := jobs.Recorded(job, func(r *jobs.Record) { r.Released, r.LeftBehind = true, d.LeftBehind }, string(o.UID))
+	if err != nil {
+		return Result{}, err
 	}
-	how, result, err := a.patchJob(ctx, job, change)
-	if err == nil && how != patch.Changed && d.LeftBehind != "" {
-		a.emitLeftBehind(o, job, d.LeftBehind)
+	if d.LeftBehind != "" {
+		a.emitLeftBehind(job, o.At.String(), d.LeftBehind)
 	}
+	_, result, err := a.patchJob(ctx, job, unlessHeld(job, annotations, o, d.Run, a.Clock.Now()))
 	return result, err
 }
 

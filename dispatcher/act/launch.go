@@ -35,6 +35,11 @@ func (a *Actor) Launch(ctx context.Context, first Member, others ...Member) erro
 	if err != nil {
 		return err
 	}
+	for _, m := range append([]Member{first}, others...) {
+		if m.Launch.LeftBehind != "" {
+			a.emitLeftBehind(m.O.Jobs[m.O.View.MayHaveMade().Name], m.O.At.String(), m.Launch.LeftBehind)
+		}
+	}
 	job, err := a.createJob(ctx, first.O, plan)
 	if apierrors.IsAlreadyExists(err) {
 		a.awaitJob(first.O, job)
@@ -140,7 +145,7 @@ func (a *Actor) planOf(first Member, others []Member) (jobs.Plan, error) {
 // delete and an expand, and for an undo the very request of the run that is undone.
 func (a *Actor) planOne(o *observe.Observation, d decide.Launch) (jobs.Plan, error) {
 	p := jobs.Plan{
-		Verb: d.Verb, Number: d.Number, Attempt: d.Attempt, After: d.After, NothingBefore: d.NothingBefore, AnyNode: d.AnyNode,
+		Verb: d.Verb, LeftBehind: d.LeftBehind, Number: d.Number, Attempt: d.Attempt, After: d.After, NothingBefore: d.NothingBefore, AnyNode: d.AnyNode,
 		KubeAPI: a.KubeAPI, Config: o.ConfigFor(d.Verb).Config,
 	}
 	switch {

@@ -39,11 +39,10 @@ func (a *Actor) setFinalizer(ctx context.Context, o *observe.Observation, d deci
 		return a.patchPV(ctx, pv, "add the finalizer to",
 			patch.Fields{"metadata": patch.Fields{"finalizers": append(slices.Clone(pv.Finalizers), contract.FinalizerStorage)}})
 	}
-	err := a.patchPV(ctx, pv, "remove the finalizer from", patch.WithoutFinalizer(pv, contract.FinalizerStorage))
-	if err == nil && d.LeftBehind != "" {
+	if d.LeftBehind != "" { // reported before: the PV may vanish with its finalizer, and the answer be lost
 		a.emit(pv, nil, corev1.EventTypeWarning, reason.LeftBehind, "its volume remains in the storage, since "+d.LeftBehind)
 	}
-	return err
+	return a.patchPV(ctx, pv, "remove the finalizer from", patch.WithoutFinalizer(pv, contract.FinalizerStorage))
 }
 
 // deleteJudgedPV deletes a PV whose volume a run is about to delete, unless it has changed since it

@@ -68,6 +68,7 @@ func (c *Controller) enqueueAll() {
 	for _, label := range c.caches.ClassesInUse() {
 		for _, job := range c.caches.Jobs.By(cluster.ByClass, label) {
 			c.jobChanged(job)
+			c.actor.ReportLeft(job) // the last leader may have died before its event was written
 		}
 		for _, pv := range c.caches.PVs.By(cluster.ByClass, label) {
 			c.enqueueFirstPV(pv, &atRest)

@@ -31,6 +31,8 @@ type Plan struct {
 	NothingBefore bool
 	// Rival is the PV that may stand for the volume of an earlier provision, empty for none.
 	Rival string
+	// LeftBehind is why what an earlier run may have made stays in the storage, empty if nothing does.
+	LeftBehind string
 	// Since is when the first run for the claim was created after which something may be in the
 	// storage; zero: this one is the first.
 	Since time.Time
@@ -121,7 +123,7 @@ func (p Plan) record() Record {
 	r := p.Request
 	return Record{
 		ClaimUID: r.UID, Namespace: r.Namespace, Name: r.Name, Class: r.Class, ReclaimPolicy: r.ReclaimPolicy, Undo: r.Undo, Size: r.Size,
-		Hash: p.Hash, Attempt: p.Attempt, After: p.After, Volume: string(p.PV.UID), NothingBefore: p.NothingBefore, Since: p.Since.UTC(), Rival: p.Rival,
+		Hash: p.Hash, Attempt: p.Attempt, After: p.After, Volume: string(p.PV.UID), NothingBefore: p.NothingBefore, Since: p.Since.UTC(), Rival: p.Rival, LeftBehind: p.LeftBehind,
 		Node: r.SelectedNode, AnyNode: p.AnyNode, DescribesPV: p.Config.Writer == config.DispatcherWrites,
 	}
 }

@@ -92,6 +92,10 @@ type Record struct {
 	// Rescheduled the resourceVersion of the claim that is to be.
 	Returns     Returns `json:"returns,omitzero"`
 	Rescheduled string  `json:"rescheduled,omitempty"`
+	// LeftBehind is why a volume that was or may have been created for the claim stays in the storage
+	// although nothing else records it. Its event is emitted before this is written, and again by each
+	// new leader: the events of one that is killed are lost.
+	LeftBehind string `json:"leftBehind,omitempty"`
 	// Rival is the name of a PV that may stand for the volume, or did, and that proves no run.
 	Rival string `json:"rival,omitempty"`
 }
