@@ -65,7 +65,7 @@ func deleteJob(c Class, v contract.Listed, number int, of Cluster, provisioner s
 		ReclaimPolicy: c.Config.Source.Reclaim, ClusterUID: of.UID, Undo: true, ListedVolume: v.Volume, Properties: c.Config.Properties,
 	}
 	return build(jobs.Plan{
-		Config: c.Config, Verb: contract.Delete, Request: request, PV: pvs.Skeleton(request, c.Config, provisioner), Number: number, KubeAPI: of.KubeAPI,
+		Config: c.Config, Provisioner: provisioner, Verb: contract.Delete, Request: request, PV: pvs.Skeleton(request, c.Config, provisioner), Number: number, KubeAPI: of.KubeAPI,
 	})
 }
 

@@ -17,7 +17,6 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
 // ReadState reads what an audit judges: everything of a provisioner, in all namespaces. Of Secrets
@@ -67,7 +66,7 @@ func readRuns(ctx context.Context, client kubernetes.Interface, provisioner stri
 		return fmt.Errorf("list the Jobs: %w", err)
 	}
 	for _, job := range pointers(jobs.Items) {
-		if runs.IsOfAnotherProvisioner(job.Spec.Template.ObjectMeta, provisioner) {
+		if config.IsOfAnotherProvisioner(job.Labels, provisioner) {
 			s.OtherJobs = append(s.OtherJobs, job)
 		} else {
 			s.Jobs = append(s.Jobs, job)
@@ -77,7 +76,7 @@ func readRuns(ctx context.Context, client kubernetes.Interface, provisioner stri
 	if err != nil {
 		return fmt.Errorf("list the pods: %w", err)
 	}
-	s.Pods = slices.DeleteFunc(pointers(pods.Items), func(pod *corev1.Pod) bool { return runs.IsOfAnotherProvisioner(pod.ObjectMeta, provisioner) })
+	s.Pods = slices.DeleteFunc(pointers(pods.Items), func(pod *corev1.Pod) bool { return config.IsOfAnotherProvisioner(pod.Labels, provisioner) })
 	return nil
 }
 

@@ -99,18 +99,18 @@ func (s *settings) useClients(cfg *rest.Config, client kubernetes.Interface) err
 		}
 	}
 	s.controller.MissingIn = admin.MissingIn(client)
-	s.controller.ListJobs, err = listJobs(cfg)
+	s.controller.ListJobs, err = listJobs(cfg, s.controller.Provisioner)
 	return err
 }
 
 // listJobs returns a function that lists the metadata of the dispatcher's Jobs in a namespace.
-func listJobs(cfg *rest.Config) (func(ctx context.Context, namespace string) (*metav1.PartialObjectMetadataList, error), error) {
+func listJobs(cfg *rest.Config, provisioner string) (func(ctx context.Context, namespace string) (*metav1.PartialObjectMetadataList, error), error) {
 	client, err := metadata.NewForConfig(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("make a client for metadata: %w", err)
 	}
 	return func(ctx context.Context, namespace string) (*metav1.PartialObjectMetadataList, error) {
-		return client.Resource(batchv1.SchemeGroupVersion.WithResource("jobs")).Namespace(namespace).List(ctx, metav1.ListOptions{LabelSelector: config.SelectManaged})
+		return client.Resource(batchv1.SchemeGroupVersion.WithResource("jobs")).Namespace(namespace).List(ctx, metav1.ListOptions{LabelSelector: config.SelectRuns(provisioner)})
 	}, nil
 }
 

@@ -145,7 +145,7 @@ func (a *Actor) planOf(first Member, others []Member) (jobs.Plan, error) {
 // delete and an expand, and for an undo the very request of the run that is undone.
 func (a *Actor) planOne(o *observe.Observation, d decide.Launch) (jobs.Plan, error) {
 	p := jobs.Plan{
-		Verb: d.Verb, LeftBehind: d.LeftBehind, Number: d.Number, Attempt: d.Attempt, After: d.After, NothingBefore: d.NothingBefore, AnyNode: d.AnyNode,
+		Provisioner: a.Provisioner, Verb: d.Verb, LeftBehind: d.LeftBehind, Number: d.Number, Attempt: d.Attempt, After: d.After, NothingBefore: d.NothingBefore, AnyNode: d.AnyNode,
 		KubeAPI: a.KubeAPI, Config: o.ConfigFor(d.Verb).Config,
 	}
 	switch {

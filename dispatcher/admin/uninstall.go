@@ -62,7 +62,7 @@ func (h *Held) survey(ctx context.Context, client kubernetes.Interface, provisio
 		return fmt.Errorf("list the Jobs: %w", err)
 	}
 	for _, job := range all.Items {
-		if runs.IsRecord(&job) && !runs.IsOfAnotherProvisioner(job.Spec.Template.ObjectMeta, provisioner) {
+		if runs.IsRecord(&job) && !config.IsOfAnotherProvisioner(job.Labels, provisioner) {
 			h.Jobs = append(h.Jobs, job)
 		}
 	}
@@ -71,7 +71,7 @@ func (h *Held) survey(ctx context.Context, client kubernetes.Interface, provisio
 		return fmt.Errorf("list the pods: %w", err)
 	}
 	for _, pod := range pods.Items {
-		if runs.HasFinalizer(&pod) && !runs.IsOfAnotherProvisioner(pod.ObjectMeta, provisioner) {
+		if runs.HasFinalizer(&pod) && !config.IsOfAnotherProvisioner(pod.Labels, provisioner) {
 			h.Pods = append(h.Pods, pod)
 		}
 	}

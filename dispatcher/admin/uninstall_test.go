@@ -60,27 +60,14 @@ func TestUninstallFreesAllAndSaysWhatStays(t *testing.T) {
 // Two dispatchers of different provisioners may serve one cluster: uninstalling one leaves what the
 // other holds.
 func TestUninstallLeavesWhatAnotherProvisionerHolds(t *testing.T) {
-	mine := map[string]string{config.LabelManagedBy: config.ManagedBy}
-	requests, err := contract.Requests{Version: contract.Version, Verb: contract.Provision, Items: []contract.Request{{}}}.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	by := func(provisioner string) (pv, pod map[string]string) {
-		return map[string]string{contract.AnnProvisionedBy: provisioner}, map[string]string{
-			jobs.AnnRequest: requests, jobs.AnnPV: `{"metadata": {"annotations": {"` + contract.AnnProvisionedBy + `": "` + provisioner + `"}}}`,
-		}
-	}
 	var objects []runtime.Object
 	for name, provisioner := range map[string]string{"ours": "example.com/ours", "theirs": "example.com/theirs"} {
-		pv, pod := by(provisioner)
-		objects = append(objects,
-			&batchv1.Job{
-				ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns", Labels: mine, Finalizers: []string{jobs.FinalizerRecord}},
-				Spec:       batchv1.JobSpec{Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Annotations: pod}}},
-			},
-			&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns", Labels: mine, Annotations: pod, Finalizers: []string{jobs.FinalizerRecord}}},
-			&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: pv, Finalizers: []string{contract.FinalizerStorage}}},
-		)
+		meta := metav1.ObjectMeta{Name: name, Namespace: "ns", Finalizers: []string{jobs.FinalizerRecord}, Labels: map[string]string{
+			config.LabelManagedBy: config.ManagedBy, config.LabelProvisioner: config.ProvisionerLabel(provisioner),
+		}}
+		objects = append(objects, &batchv1.Job{ObjectMeta: meta}, &corev1.Pod{ObjectMeta: meta}, &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{
+			Name: name, Annotations: map[string]string{contract.AnnProvisionedBy: provisioner}, Finalizers: []string{contract.FinalizerStorage},
+		}})
 	}
 	held, err := admin.Survey(t.Context(), fake.NewClientset(objects...), "example.com/ours")
 	if err != nil || len(held.Jobs) != 1 || len(held.Pods) != 1 || len(held.Volumes) != 1 {

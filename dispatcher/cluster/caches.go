@@ -24,8 +24,9 @@ import (
 
 // Caches are the watched objects: those of the whole cluster, and those of each config namespace.
 type Caches struct {
-	client kubernetes.Interface
-	grants Grants
+	client      kubernetes.Interface
+	grants      Grants
+	provisioner string
 
 	Claims      Store[*corev1.PersistentVolumeClaim]
 	PVs         Store[*corev1.PersistentVolume]
@@ -57,11 +58,11 @@ func emptyCaches(client kubernetes.Interface) *Caches {
 }
 
 // New sets up an informer for every kind that the dispatcher reads. Nothing is listed before Start.
-// namespaces are the config namespaces. grants may be nil: then no claim may be cloned across
-// namespaces.
-func New(client kubernetes.Interface, namespaces []string, grants Grants, h Handlers) (*Caches, error) {
+// Of Jobs and pods only those of the provisioner are. namespaces are the config namespaces. grants
+// may be nil: then no claim may be cloned across namespaces.
+func New(client kubernetes.Interface, provisioner string, namespaces []string, grants Grants, h Handlers) (*Caches, error) {
 	c := emptyCaches(client)
-	c.grants = grants
+	c.grants, c.provisioner = grants, provisioner
 	c.warnings = newWarnings(flowcontrol.NewTokenBucketPassiveRateLimiter(warningReads, warningBurst))
 	b := builder{client: client, caches: c}
 	b.clusterWide(h)

@@ -62,6 +62,7 @@ func (b *builder) namespaced(ns string, h Handlers) []cache.InformerSynced {
 	b.caches.Accounts[ns] = b.add(b.factory.Core().V1().ServiceAccounts().Informer(), onChange(h.Account), nil)
 	b.use(ns, config.SelectManaged)
 	b.caches.Revisions[ns] = b.add(b.revisions(ns, config.SelectManaged), onChange(h.Revision), revisionIndexers)
+	b.use(ns, config.SelectRuns(b.caches.provisioner))
 	b.caches.Jobs[ns] = b.add(b.factory.Batch().V1().Jobs().Informer(), onUpdate(h.Job, h.JobUpdated), jobIndexers)
 	b.caches.Pods[ns] = b.add(b.factory.Core().V1().Pods().Informer(), onUpdate(h.Pod, h.PodUpdated), podIndexers)
 	return b.takeSynced()

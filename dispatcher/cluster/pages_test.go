@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
 )
 
@@ -48,7 +49,7 @@ func TestListsOfWhatUsersWriteComeInPages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	caches, err := cluster.New(client, []string{"ns"}, nil, cluster.Handlers{
+	caches, err := cluster.New(client, contract.ProvisionerName, []string{"ns"}, nil, cluster.Handlers{
 		Claim: func(*corev1.PersistentVolumeClaim) {}, ClaimUpdated: func(_, _ *corev1.PersistentVolumeClaim) {}, PV: func(*corev1.PersistentVolume) {}, Config: func(*corev1.ConfigMap) {},
 	})
 	if err != nil {

@@ -79,11 +79,12 @@ func (c cached) Nodes(context.Context) ([]*corev1.Node, error) { return c.caches
 //
 // What it reads is cut like the caches, but for Jobs: an undo repeats the whole request of one.
 func (c *Caches) Live(at types.NamespacedName, mayHaveJobs ...string) Reader {
-	return live{client: c.client, namespaces: c.Namespaces(), at: at, mayHaveJobs: mayHaveJobs}
+	return live{client: c.client, provisioner: c.provisioner, namespaces: c.Namespaces(), at: at, mayHaveJobs: mayHaveJobs}
 }
 
 type live struct {
 	client                  kubernetes.Interface
+	provisioner             string
 	namespaces, mayHaveJobs []string
 	at                      types.NamespacedName
 }
@@ -127,7 +128,7 @@ func (l live) PV(ctx context.Context, name string) (*corev1.PersistentVolume, er
 func (l live) Jobs(ctx context.Context, uid types.UID) ([]*batchv1.Job, error) {
 	var out []*batchv1.Job
 	for _, ns := range l.namespaces {
-		list, err := l.client.BatchV1().Jobs(ns).List(ctx, metav1.ListOptions{LabelSelector: jobs.LabelMember + string(uid)})
+		list, err := l.client.BatchV1().Jobs(ns).List(ctx, metav1.ListOptions{LabelSelector: config.SelectRuns(l.provisioner) + "," + jobs.LabelMember + string(uid)})
 		if apierrors.IsForbidden(err) && !slices.Contains(l.mayHaveJobs, ns) {
 			continue
 		}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/rest"
 
+	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
@@ -39,7 +40,7 @@ func TestTheNewestWarningIsFoundWhicheverAPIWroteIt(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				caches, err := cluster.New(client, []string{"ns"}, nil, cluster.Handlers{})
+				caches, err := cluster.New(client, contract.ProvisionerName, []string{"ns"}, nil, cluster.Handlers{})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -57,7 +58,7 @@ func TestWhatNoObjectCanBeCalledDoesNotExist(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	caches, err := cluster.New(client, []string{"ns"}, nil, cluster.Handlers{})
+	caches, err := cluster.New(client, contract.ProvisionerName, []string{"ns"}, nil, cluster.Handlers{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +83,7 @@ func TestWhatNoObjectCanBeCalledDoesNotExist(t *testing.T) {
 func TestWarningsAreReadTenAtOnceAndThenOnceASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := fake.NewClientset()
-		caches, err := cluster.New(client, []string{"ns"}, nil, cluster.Handlers{})
+		caches, err := cluster.New(client, contract.ProvisionerName, []string{"ns"}, nil, cluster.Handlers{})
 		if err != nil {
 			t.Fatal(err)
 		}

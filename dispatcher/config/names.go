@@ -1,6 +1,10 @@
 package config
 
-import "github.com/flex-provisioner/flex-provisioner/contract"
+import (
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+)
 
 // Labels of the objects that the dispatcher creates.
 const (
@@ -10,10 +14,33 @@ const (
 	ManagedBy = "flex-dispatcher"
 	// SelectManaged is the label selector of the dispatcher's Jobs, pods and config revisions.
 	SelectManaged = LabelManagedBy + "=" + ManagedBy
+	// LabelProvisioner holds, on Jobs and pods, the name of the dispatcher's provisioner, or a hash of
+	// a name that no label can have: the dispatchers of two provisioners may share a config namespace,
+	// and one of them once cancelled the other's Jobs as unwanted.
+	LabelProvisioner = contract.LabelProvisioner
 	// LabelClass holds a hash of the storage class's name, since a class's name may be longer than
 	// a label's value.
 	LabelClass = contract.Domain + "class"
 )
+
+// SelectRuns returns the label selector of the Jobs and pods of a provisioner.
+func SelectRuns(provisioner string) string {
+	return SelectManaged + "," + LabelProvisioner + "=" + ProvisionerLabel(provisioner)
+}
+
+// ProvisionerLabel returns the value of LabelProvisioner.
+func ProvisionerLabel(provisioner string) string {
+	if len(validation.IsValidLabelValue(provisioner)) == 0 {
+		return provisioner
+	}
+	return ClassLabel(provisioner)
+}
+
+// IsOfAnotherProvisioner reports whether the labels of a Job or a pod name another provisioner.
+func IsOfAnotherProvisioner(labels map[string]string, provisioner string) bool {
+	by := labels[LabelProvisioner]
+	return by != "" && by != ProvisionerLabel(provisioner)
+}
 
 // AnnUnusedSince marks a config revision that nothing names any more, with the time of the mark
 // (RFC 3339). The revision is deleted an hour later, unless something names it again.

@@ -100,7 +100,7 @@ func New(client kubernetes.Interface, recorder events.EventRecorder, clk clock.W
 		queue:     newQueue("claims", 50*time.Millisecond, clk, opts.Claims),
 		revisions: newQueue("revisions", time.Second, clk, opts.Revisions),
 	}
-	caches, err := cluster.New(client, opts.Namespaces, opts.Grants, c.handlers())
+	caches, err := cluster.New(client, opts.Provisioner, opts.Namespaces, opts.Grants, c.handlers())
 	if err != nil {
 		return nil, fmt.Errorf("set up the watches: %w", err)
 	}

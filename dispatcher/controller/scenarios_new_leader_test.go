@@ -90,7 +90,9 @@ func TestANewLeaderWaitsForTheJobsOfTheLastOne(t *testing.T) {
 				w.options.ListJobs = func(_ context.Context, ns string) (*metav1.PartialObjectMetadataList, error) {
 					w.Server.DelayWatches("jobs", true)
 					fakecluster.Create(w, "the last leader", &batchv1.Job{ObjectMeta: metav1.ObjectMeta{
-						Name: "provision-another-1", Namespace: ns, Labels: map[string]string{config.LabelManagedBy: config.ManagedBy},
+						Name: "provision-another-1", Namespace: ns, Labels: map[string]string{
+							config.LabelManagedBy: config.ManagedBy, config.LabelProvisioner: config.ProvisionerLabel(contract.ProvisionerName),
+						},
 					}, Status: batchv1.JobStatus{Conditions: []batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue}}}})
 					list := w.jobsIn(ns)
 					list.ResourceVersion = test.version

@@ -16,9 +16,10 @@ import (
 
 // Plan is everything that a Job is built from.
 type Plan struct {
-	Config  config.Config
-	Verb    contract.Verb
-	Request contract.Request
+	Config      config.Config
+	Provisioner string
+	Verb        contract.Verb
+	Request     contract.Request
 	// PV is the skeleton on provision and undo, the real PV on delete and expand.
 	PV *corev1.PersistentVolume
 	// Hash of what the claim asks for.
@@ -83,10 +84,11 @@ func Build(p Plan) (*batchv1.Job, error) {
 
 func labels(p Plan) map[string]string {
 	out := map[string]string{
-		config.LabelManagedBy:  config.ManagedBy,
-		contract.LabelClaimUID: p.Request.UID,
-		LabelVerb:              string(p.Verb),
-		config.LabelClass:      config.ClassLabel(p.Config.Source.Class),
+		config.LabelManagedBy:   config.ManagedBy,
+		config.LabelProvisioner: config.ProvisionerLabel(p.Provisioner),
+		contract.LabelClaimUID:  p.Request.UID,
+		LabelVerb:               string(p.Verb),
+		config.LabelClass:       config.ClassLabel(p.Config.Source.Class),
 	}
 	if len(p.With) > 0 {
 		out[LabelUIDs] = hashOfUIDs(uidsText(p))

@@ -69,7 +69,8 @@ func TestGoldenJobThatDeletes(t *testing.T) {
 	cfg := fixture.Config(t, "Delete", map[string]string{"run-on": "selected-node"})
 	pv := fixture.PV(t)
 	fixture.Golden(t, "job-delete", fixture.Build(t, jobs.Plan{
-		Config: cfg, Verb: contract.Delete, Request: jobs.RequestOf(pv, cfg), PV: pv, Number: 2, Attempt: 2, After: 1,
+		Provisioner: contract.ProvisionerName,
+		Config:      cfg, Verb: contract.Delete, Request: jobs.RequestOf(pv, cfg), PV: pv, Number: 2, Attempt: 2, After: 1,
 	}))
 }
 
@@ -79,7 +80,8 @@ func TestGoldenJobThatExpands(t *testing.T) {
 	request := jobs.RequestOf(pv, cfg)
 	request.Size = 5 << 30
 	fixture.Golden(t, "job-expand", fixture.Build(t, jobs.Plan{
-		Config: cfg, Verb: contract.Expand, Request: request, PV: pv, Number: 1, Attempt: 1, Hash: jobs.SizeHash(resource.MustParse("5Gi")),
+		Provisioner: contract.ProvisionerName,
+		Config:      cfg, Verb: contract.Expand, Request: request, PV: pv, Number: 1, Attempt: 1, Hash: jobs.SizeHash(resource.MustParse("5Gi")),
 	}))
 }
 
@@ -91,6 +93,7 @@ func TestGoldenJobThatUndoes(t *testing.T) {
 	}
 	request.Undo = true
 	fixture.Golden(t, "job-undo", fixture.Build(t, jobs.Plan{
-		Config: fixture.Config(t, "Delete", nil), Verb: contract.Delete, Request: request, PV: pv, Number: 1, Attempt: 1, After: 1,
+		Provisioner: contract.ProvisionerName,
+		Config:      fixture.Config(t, "Delete", nil), Verb: contract.Delete, Request: request, PV: pv, Number: 1, Attempt: 1, After: 1,
 	}))
 }

@@ -9,8 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/flex-provisioner/flex-provisioner/contract"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 )
 
@@ -84,11 +82,4 @@ func stuckGated(job *batchv1.Job, pod *corev1.Pod) *Stuck {
 		return nil
 	}
 	return &Stuck{Reason: reason.RunNotConfirmed, Unstarted: true, Note: LeftGatedNote(pod)}
-}
-
-// IsOfAnotherProvisioner reports whether a Job or its pod is another provisioner's, by the first PV
-// that it was given.
-func IsOfAnotherProvisioner(pod metav1.ObjectMeta, provisioner string) bool {
-	_, pv, err := Recorded(pod.Annotations, pod.Labels[contract.LabelClaimUID])
-	return err == nil && pvs.OfAnotherProvisioner(pv.Annotations, provisioner)
 }

@@ -11,11 +11,12 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
 )
 
 func TestAFlowIsForgottenWithItsLastJob(t *testing.T) {
-	caches, err := cluster.New(fake.NewClientset(), []string{"home"}, nil, cluster.Handlers{})
+	caches, err := cluster.New(fake.NewClientset(), contract.ProvisionerName, []string{"home"}, nil, cluster.Handlers{})
 	if err != nil {
 		t.Fatal(err)
 	}
