@@ -78,7 +78,7 @@ func (c *Cluster) keepWaiting(pod *corev1.Pod, why string) {
 func (c *Cluster) kill(pod *corev1.Pod) {
 	image := c.Images[pod.Spec.Containers[0].Image]
 	switch statuses := pod.Status.ContainerStatuses; {
-	case pod.Status.Phase == corev1.PodPending && len(statuses) > 0 && statuses[0].State.Waiting != nil:
+	case pod.Status.Phase == corev1.PodPending && !IsInitialising(pod) && (len(statuses) == 0 || statuses[0].State.Waiting != nil):
 		c.endUnstarted(pod, "")
 	case c.due(pod.DeletionTimestamp.Add(image.EndsAfter)):
 		c.terminate(pod, Exit{Code: sigkill}, "")
@@ -91,6 +91,11 @@ func (c *Cluster) endUnstarted(pod *corev1.Pod, reason string) {
 	set(c, Kubelet, pod, func(p *corev1.Pod) {
 		for _, s := range p.Status.ContainerStatuses {
 			state = s.State
+		}
+		if c.Worlds.MarksUnknown {
+			state = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
+				Reason: "ContainerStatusUnknown", Message: "The container could not be located when the pod was terminated", ExitCode: sigkill,
+			}}
 		}
 		p.Status.Phase, p.Status.Reason = corev1.PodFailed, reason
 		p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: contract.Container, State: state}}

@@ -12,6 +12,10 @@ type Worlds struct {
 	// exceedsBackoffLimit is false, and manageJob creates wantActive - terminating - active pods,
 	// without a pause, since no failure is in the backoff record.
 	ReplacesVanishedPods bool
+	// MarksUnknown: a container that was never created has ended with the code 137 and the reason
+	// ContainerStatusUnknown when its pod has, without an ID (pkg/kubelet/status/status_manager.go,
+	// TerminatePod: of a pod without init containers, always). Without it the container still waits.
+	MarksUnknown bool
 	// LosesEvents: what a process emits at the moment of its death is lost. client-go's broadcaster
 	// (tools/events/event_broadcaster.go, recordToSink) writes events from a queue, and the queue
 	// dies with the process.

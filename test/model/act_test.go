@@ -58,7 +58,7 @@ func number(r decide.Run) uint8 { return uint8(r.Number) }
 
 // sameClaim reports whether the claim has not changed since it was seen.
 func sameClaim(s, seen *state) bool {
-	return s.claim == seen.claim && s.request == seen.request && s.node == seen.node && s.published == seen.published && s.size == seen.size && s.unasked == seen.unasked
+	return s.claim == seen.claim && s.request == seen.request && s.source == seen.source && s.node == seen.node && s.published == seen.published && s.size == seen.size && s.unasked == seen.unasked
 }
 
 func publish(s *state, seen state, a decide.PublishResult) {
@@ -233,10 +233,10 @@ func (w *world) launch(s, seen state, a decide.Launch) (state, bool) {
 	}
 	switch {
 	case a.Verb == contract.Provision:
-		j.rev, j.hash, j.node = seen.config, seen.request, seen.node
+		j.rev, j.hash, j.node, j.source = seen.config, seen.request, seen.node, seen.source
 	case a.Undo:
 		undone := seen.newest(provision)
-		j.rev, j.hash, j.node = undone.rev, undone.hash, undone.node
+		j.rev, j.hash, j.node, j.source = undone.rev, undone.hash, undone.node, undone.source
 	default:
 		j.gen, j.rev, j.node, j.neverBound = seen.pv.gen, seen.pv.rev, seen.pv.node, a.NeverBound
 	}

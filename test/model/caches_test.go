@@ -27,7 +27,7 @@ func (s *state) shown(k cacheOf) state {
 }
 
 func (s *state) shownClaims() state {
-	out := state{claim: s.claim, request: s.request, node: s.node, published: s.published, size: s.size, unasked: s.unasked}
+	out := state{claim: s.claim, request: s.request, source: s.source, node: s.node, published: s.published, size: s.size, unasked: s.unasked}
 	out.pv.ref = s.pv.ref // another claim is bound to it
 	if i := s.find(provision, s.published/2); s.published != 0 && i >= 0 {
 		j := &s.jobs[i]
@@ -44,12 +44,12 @@ func (s *state) shownJobs() state {
 		if j.orphan {
 			continue
 		}
-		j.gated, j.deleting, j.forced, j.kept, j.end = false, false, false, false, noEnd
-		switch j.pod {
-		case podNone:
-		case podWaiting, podRunning:
+		j.gated, j.deleting, j.forced, j.kept, j.end, j.nth = false, false, false, false, noEnd, 0
+		switch {
+		case j.pod == podNone:
+		case j.pod == podWaiting, j.pod == podRunning, s.jobs[i].vanished && j.cond == unfinished:
 			j.pod = podRunning
-		case podEnded, podGone:
+		default:
 			j.pod = podEnded
 		}
 		out.jobs[n] = j
@@ -75,11 +75,11 @@ func (s *state) shownPods() state {
 
 // identity returns what never changes about a Job.
 func (j *job) identity() job {
-	return job{verb: j.verb, number: j.number, after: j.after, gen: j.gen, rev: j.rev, hash: j.hash, node: j.node, clean: j.clean, birth: j.birth}
+	return job{verb: j.verb, number: j.number, after: j.after, gen: j.gen, rev: j.rev, hash: j.hash, node: j.node, source: j.source, clean: j.clean, birth: j.birth}
 }
 
 func (j *job) setPod(from *job) {
-	j.pod, j.gated, j.end, j.deleting, j.forced, j.kept, j.late = from.pod, from.gated, from.end, from.deleting, from.forced, from.kept, from.late
+	j.pod, j.gated, j.end, j.deleting, j.forced, j.kept, j.late, j.nth = from.pod, from.gated, from.end, from.deleting, from.forced, from.kept, from.late, from.nth
 }
 
 // viewKey names what the caches of a leader show: a number for each kind, and config and nodes,

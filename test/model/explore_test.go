@@ -248,6 +248,10 @@ func (e *explorer) write(s state, at int32, id uint32, who string) {
 		return
 	}
 	e.follow(after, at, who, id)
+	if after.told && !s.told && s.hard.kills {
+		after.told = false
+		e.follow(after, at, who+" is killed after its write", id)
+	}
 }
 
 // leadSecond lets the second leader look, or write what it decided when it looked, or lets a cache

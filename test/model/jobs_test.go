@@ -49,10 +49,10 @@ func endingOf(v contract.Verdict) ending {
 	panic("no ending has the verdict " + string(v))
 }
 
-func (w *world) request(request, node, rev uint8) contract.Request {
-	claim := claimFor(request, node)
+func (w *world) request(request, node, rev, source uint8) contract.Request {
+	claim := claimFor(request, node, source)
 	out := jobs.Request(claim, w.class(), w.config(rev))
-	out.SelectedNode = claim.Annotations[storagehelpers.AnnSelectedNode]
+	out.SelectedNode, out.Source = claim.Annotations[storagehelpers.AnnSelectedNode], sourceOf(source)
 	return out
 }
 
@@ -61,7 +61,7 @@ type built map[job]*batchv1.Job
 
 // plan returns what a Job was built from.
 func (w *world) plan(j job) jobs.Plan {
-	request := w.request(j.hash, j.node, j.rev)
+	request := w.request(j.hash, j.node, j.rev, j.source)
 	p := jobs.Plan{
 		Config: w.config(j.rev), Verb: verbs[j.verb], Request: request, PV: w.skeleton(j.hash, j.node, j.rev),
 		Number: int(j.number), Attempt: 1, After: int(j.after), NothingBefore: j.clean, KubeAPI: "https://10.0.0.1:6443",
@@ -80,7 +80,7 @@ func (w *world) plan(j job) jobs.Plan {
 
 // create returns the Job of a launch.
 func (w *world) create(j job) *batchv1.Job {
-	key := job{verb: j.verb, number: j.number, after: j.after, gen: j.gen, rev: j.rev, hash: j.hash, node: j.node, clean: j.clean, neverBound: j.neverBound}
+	key := job{verb: j.verb, number: j.number, after: j.after, gen: j.gen, rev: j.rev, hash: j.hash, node: j.node, source: j.source, clean: j.clean, neverBound: j.neverBound}
 	if out := w.built[key]; out != nil {
 		return out
 	}
@@ -196,7 +196,7 @@ func (w *world) pod(j *job) *corev1.Pod {
 		age = 2 * time.Hour
 	}
 	out := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-		Namespace: namespace, Name: from.Name + "-abcde", UID: uidOf("pod-", from.Name, j.birth), ResourceVersion: "6", CreationTimestamp: ago(age),
+		Namespace: namespace, Name: from.Name + "-abcd" + string('e'+rune(j.nth)), UID: uidOf("pod-", from.Name, j.birth) + types.UID(strings.Repeat("-", int(j.nth))), ResourceVersion: "6", CreationTimestamp: ago(age),
 		Labels: maps.Clone(from.Spec.Template.Labels),
 	}, Spec: from.Spec.Template.Spec}
 	out.Labels[batchv1.JobNameLabel] = from.Name

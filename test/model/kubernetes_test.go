@@ -37,6 +37,12 @@ func kubernetesSteps() []step { return slices.Concat(podSteps(), bindingSteps())
 // podSteps are what happens to Jobs and their pods.
 func podSteps() []step {
 	return []step{
+		onJobs(replacing, func(s *state, j *job) bool {
+			return s.hard.replaces && j.isVanished() && !j.terminating
+		}, func(_ *world, s *state, i int) {
+			s.jobs[i].getsPod()
+			s.jobs[i].nth, s.jobs[i].vanished = s.jobs[i].nth+1, false
+		}),
 		onJobs("the Job controller makes the pod", func(_ *state, j *job) bool {
 			return j.pod == podNone && !j.terminating && j.cond == unfinished
 		}, func(_ *world, s *state, i int) { s.jobs[i].getsPod() }),
@@ -52,8 +58,8 @@ func podSteps() []step {
 		onJobs("the garbage collector ends a pod that was deleted before it had a node", func(_ *state, j *job) bool {
 			return j.gated && j.deleting && j.pod == podWaiting
 		}, func(w *world, s *state, i int) { s.jobs[i].reported(w, notStarted) }),
-		onJobs("the Job controller counts the pod", func(_ *state, j *job) bool {
-			return (j.pod == podEnded || j.pod == podGone) && !j.terminating && j.cond == unfinished
+		onJobs("the Job controller counts the pod", func(s *state, j *job) bool {
+			return (j.pod == podEnded || j.pod == podGone) && !j.terminating && j.cond == unfinished && !(s.hard.replaces && j.vanished)
 		}, func(_ *world, s *state, i int) { s.jobs[i].counted() }),
 		onJobs("a Job expires", func(_ *state, j *job) bool {
 			return !j.held && j.cond != unfinished && !j.kept && !j.runs() && !j.mayRun && !j.orphan
@@ -68,6 +74,7 @@ func podSteps() []step {
 				if j.runs() {
 					j.progress = over
 				}
+				s.agesWith(j)
 			}),
 	}
 }
@@ -140,7 +147,7 @@ func containerSteps() []step {
 			func(w *world, s *state, i int) {
 				s.jobs[i].progress = volumeMade
 				if s.storage == nothing {
-					s.storage = empty
+					s.storage, s.content = empty, s.jobs[i].source
 					if w.adopt {
 						s.storage = adopted
 					}
@@ -149,6 +156,7 @@ func containerSteps() []step {
 		onJobs("the container writes the PV", func(_ *state, j *job) bool { return j.verb == provision && j.progress == volumeMade },
 			func(w *world, s *state, i int) {
 				s.jobs[i].progress = pvWritten
+				s.shows(i)
 				if !w.offers && !s.pv.exists() {
 					w.writePV(s, s.jobs[i].rev)
 				}
@@ -156,6 +164,7 @@ func containerSteps() []step {
 		onJobs("the container removes the volume", func(_ *state, j *job) bool { return j.verb == remove && j.progress == begun },
 			func(_ *world, s *state, i int) {
 				s.jobs[i].progress = pvWritten
+				s.content = 0
 				if (s.jobs[i].gen == 0 || s.jobs[i].neverBound) && s.storage == adopted {
 					s.storage = nothing // it is released as it was
 					return

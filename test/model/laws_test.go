@@ -15,6 +15,7 @@ const (
 	lawRest
 	lawOther
 	lawUnasked
+	lawSource
 )
 
 var lawNames = map[law]string{
@@ -25,6 +26,7 @@ var lawNames = map[law]string{
 	lawCycle:   "the dispatcher does not write for ever by itself",
 	lawOther:   "no provision is confirmed for a claim that Kubernetes may bind to a PV that exists, as far as the leader sees",
 	lawUnasked: "nothing is written on a claim before it is bound or asked for",
+	lawSource:  "no PV shows a volume that was made from another source than its request asks for",
 	lawRest:    "without people and without failures everything comes to rest: a volume for a claim that lives, nothing for one that is gone, or an event that says why",
 }
 

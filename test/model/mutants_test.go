@@ -91,6 +91,15 @@ var mutants = map[string]mutant{
 			return next(v)
 		}
 	}},
+	"what an attempt has made of another source is not undone": {lawSource, copies(), func(next judge) judge {
+		return func(v decide.View) decide.Action {
+			action := next(v)
+			if l, launches := action.(decide.Launch); launches && l.Undo && v.Claim == decide.ClaimPending {
+				return decide.Launch{Verb: contract.Provision, Number: v.Newest(contract.Provision).Number + 1, Attempt: 1}
+			}
+			return action
+		}
+	}},
 	"a claim is served whatever PVs there are": {lawOther, blind(offered()), nil},
 	"a failure is shown at once": {lawUnasked, offered(), func(next judge) judge {
 		return func(v decide.View) decide.Action {
@@ -138,6 +147,11 @@ func careless(w world) world {
 func blind(w world) world {
 	w.blind = true
 	return w
+}
+
+// copies is a world in which the user asks for a copy between two attempts.
+func copies() world {
+	return world{name: "copies", verbs: "provision,delete", acts: clones, most: 1, fails: 1, states: 10_000}
 }
 
 // offered is a world in which Kubernetes may bind the claim to a PV that exists, before it has

@@ -69,6 +69,9 @@ func (w *world) configMap(version uint8) *corev1.ConfigMap {
 		},
 		Data: map[string]string{"image": fmt.Sprintf("localhost/gold:v%d", version), "verbs": w.verbs, "service-account-name": "gold"},
 	}
+	if w.acts&clones != 0 {
+		cm.Data["data-sources"] = contract.SourceClaim
+	}
 	if w.offers {
 		delete(cm.Data, "service-account-name")
 		cm.Data["write-pv"] = "dispatcher"
@@ -127,7 +130,7 @@ func nodeName(n uint8) string {
 }
 
 // claimFor returns the claim as it asks, unbound.
-func claimFor(request, node uint8) *corev1.PersistentVolumeClaim {
+func claimFor(request, node, source uint8) *corev1.PersistentVolumeClaim {
 	claim := &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "app", Name: "data", UID: uid, ResourceVersion: "2", CreationTimestamp: ago(time.Hour),
@@ -139,6 +142,9 @@ func claimFor(request, node uint8) *corev1.PersistentVolumeClaim {
 			Resources: corev1.VolumeResourceRequirements{Requests: sizeOf(false)},
 		},
 	}
+	if source != 0 {
+		claim.Annotations[contract.AnnCloneRequest] = "app/source"
+	}
 	if node != 0 {
 		claim.Annotations[storagehelpers.AnnSelectedNode] = nodeName(node)
 	}
@@ -146,7 +152,7 @@ func claimFor(request, node uint8) *corev1.PersistentVolumeClaim {
 }
 
 func (w *world) claim(s *state) *corev1.PersistentVolumeClaim {
-	claim := claimFor(s.request, s.node)
+	claim := claimFor(s.request, s.node, s.source)
 	if s.unasked {
 		delete(claim.Annotations, storagehelpers.AnnStorageProvisioner)
 		delete(claim.Annotations, storagehelpers.AnnBetaStorageProvisioner)
@@ -182,7 +188,7 @@ func (w *world) resizing(s *state, claim *corev1.PersistentVolumeClaim) {
 
 // otherClaim returns the claim to which the UID's PV was handed on.
 func otherClaim() *corev1.PersistentVolumeClaim {
-	claim := claimFor(0, 0)
+	claim := claimFor(0, 0, 0)
 	claim.Name, claim.UID = "other", otherUID
 	claim.Spec.VolumeName, claim.Status.Phase, claim.Status.Capacity = contract.PVName(uid), corev1.ClaimBound, sizeOf(false)
 	return claim
@@ -209,6 +215,9 @@ func (w *world) pv(v volume) *corev1.PersistentVolume {
 	}
 	if v.misfit {
 		pv.Spec.AccessModes = nil
+	}
+	if v.bare {
+		pv.Annotations, pv.Labels = nil, nil
 	}
 	if v.terminating {
 		pv.DeletionTimestamp = new(ago(time.Minute))
@@ -278,6 +287,9 @@ func (w *world) objects(v *view) []metav1.Object {
 	if v.of[ofClaims].pv.ref == refOther {
 		out = append(out, otherClaim())
 	}
+	if w.acts&clones != 0 {
+		out = append(out, sourceObjects(v.of[ofClaims].source)...)
+	}
 	s := &v.of[ofPVs]
 	if s.pv.exists() {
 		out = append(out, w.pv(s.pv))
@@ -300,5 +312,5 @@ func (w *world) objects(v *view) []metav1.Object {
 // skeleton returns the PV that a provision run is asked to write.
 func (w *world) skeleton(request, node, rev uint8) *corev1.PersistentVolume {
 	cfg := w.config(rev)
-	return pvs.Skeleton(w.request(request, node, rev), cfg, contract.ProvisionerName)
+	return pvs.Skeleton(w.request(request, node, rev, 0), cfg, contract.ProvisionerName)
 }

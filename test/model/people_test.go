@@ -13,14 +13,20 @@ const (
 	changes                   // of the request and the config
 	disturbs                  // deletions of Jobs and pods
 	offersPV                  // of a PV that fits the claim
+	strips                    // finalizers, of what is then deleted by force
+	byHand                    // a PV without marks, under the right name
+	clones                    // of another claim, asked for or replaced while the claim waits
 	allActs  = rescues | changes | disturbs
 )
 
 // peopleSteps are what users and administrators do.
-func peopleSteps() []step {
+func peopleSteps() []step { return slices.Concat(usualSteps(), hardSteps()) }
+
+// usualSteps are what most users and administrators do.
+func usualSteps() []step {
 	return []step{
 		once("the user deletes the claim", func(_ *world, s *state) bool { return s.claim != claimGone }, func(_ *world, s *state) {
-			s.claim, s.request, s.node, s.published, s.size, s.unasked = claimGone, 0, 0, 0, size{}, false
+			s.claim, s.request, s.source, s.node, s.published, s.size, s.unasked = claimGone, 0, 0, 0, 0, size{}, false
 		}),
 		once("the user asks for more", func(w *world, s *state) bool { return w.grows && s.claim == claimBound && !s.size.asked },
 			func(_ *world, s *state) {

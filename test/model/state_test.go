@@ -41,6 +41,7 @@ type volume struct {
 	retain, finalizer, terminating bool
 	grown                          bool // its capacity is the larger one
 	misfit                         bool // it lacks the claim's access mode
+	bare                           bool // an administrator has written it, without any mark of ours
 }
 
 // exists reports whether the PV does.
@@ -120,6 +121,7 @@ const (
 type job struct {
 	verb                                verb
 	number, after, gen, rev, hash, node uint8
+	source                              uint8 // what it is to copy
 	clean, held, terminating            bool
 	forget                              bool // an administrator has given its record up
 	rival                               bool // the rescued PV is noted on it
@@ -137,6 +139,8 @@ type job struct {
 	late                   bool  // the deadline of its pod has passed
 	fresh                  bool  // it was deleted less than a few seconds ago
 	inFlight               bool  // a pod of it may still appear, although it is deleted. No client can see that
+	nth                    uint8 // how many pods it had before
+	vanished               bool  // its pod is gone, finalizers and all, before it was counted
 	background             bool  // it is deleted without its pod
 	orphan                 bool  // only its pod is left
 	birth                  uint8 // tells Jobs of one name apart
@@ -180,6 +184,7 @@ const maxJobs = 3
 type state struct {
 	claim     claimIs
 	request   uint8 // version of what the claim asks for
+	source    uint8 // which claim it is to be a copy of: 0 none, and a claim of one name, of one UID or of another
 	node      uint8 // selected node, 0 is none
 	published uint8 // number of the run that the claim reports, twice, plus one for a success
 	size      size
@@ -194,8 +199,9 @@ type state struct {
 	lost   bool  // the first node does not exist any more
 
 	storage  stored
-	other    bool // a claim was once bound to the rescued PV
-	looked   bool // a leader has looked while the rescued PV existed. Only the laws see it
+	content  uint8 // what the volume was made from, as source
+	other    bool  // a claim was once bound to the rescued PV
+	looked   bool  // a leader has looked while the rescued PV existed. Only the laws see it
 	lastGen  uint8
 	births   uint8 // Jobs that were removed while the second leader might take a later one for them, modulo 4
 	acts     uint8 // of people, so far
@@ -205,6 +211,7 @@ type state struct {
 	spared   bool  // an administrator has deleted the PV of a volume that is to be kept
 	broken   broken
 	second   second
+	hard     hard
 }
 
 // size is how far the claim's resize is.
@@ -253,7 +260,7 @@ func (s *state) newest(v verb) *job {
 
 // visible returns what observe can see of a Job and its pod.
 func (j job) visible() job {
-	j.progress, j.ghost, j.inFlight = notBegun, ghost{}, false
+	j.progress, j.ghost, j.inFlight, j.vanished = notBegun, ghost{}, false, false
 	return j
 }
 
@@ -308,6 +315,10 @@ func (s *state) tidy() {
 		over := j.pod == podNone || j.pod == podGone
 		if j.terminating && !j.held && !j.orphan && (j.background && !over || over && j.inFlight && !j.fresh) {
 			j.orphan = true
+			s.births = (s.births + 1) % 4
+		}
+		if s.hard.forgetful && j.terminating && !j.held && over && j.runs() && !j.inFlight && !j.orphan {
+			j.orphan = true // the object goes, and the container of a pod that was deleted by force works on
 			s.births = (s.births + 1) % 4
 		}
 		if j.terminating && !j.held && over && !j.runs() && !j.inFlight {

@@ -29,6 +29,13 @@ type world struct {
 	// blind hides the static PV from the leaders. It makes a mutant.
 	blind  bool
 	states int // how many states are visited at most, the nearest; 0 is all
+	// hard is what Kubernetes does in this world beside.
+	hard hard
+	// copies: the claim asks for a copy from the beginning.
+	copies bool
+	// faults are the laws that the shipped rules break in this world: each must be broken. Whoever
+	// corrects the rules takes it off, and then the world must not break it.
+	faults []law
 	until  law // the exploration ends when this law is broken, if any
 	// wrap changes what is decided. It makes mutants.
 	wrap func(judge) judge
@@ -40,9 +47,12 @@ type world struct {
 
 // start returns the first state: a claim that was created a moment ago.
 func (w *world) start() state {
-	s := state{claim: claimPending, unasked: w.ahead}
+	s := state{claim: claimPending, unasked: w.ahead, hard: w.hard}
 	if w.selects {
 		s.node = 1
+	}
+	if w.copies {
+		s.source = 1
 	}
 	if w.late {
 		s.kept = 1 // the first step of all is of no interest

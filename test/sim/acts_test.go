@@ -129,7 +129,8 @@ func (c class) namespace() string {
 
 // classOf returns the class of a claim.
 func classOf(claim *corev1.PersistentVolumeClaim) class {
-	return classes[slices.IndexFunc(classes, func(c class) bool { return c.name == *claim.Spec.StorageClassName })]
+	all := slices.Concat(classes, hardClasses)
+	return all[slices.IndexFunc(all, func(c class) bool { return c.name == *claim.Spec.StorageClassName })]
 }
 
 var classes = []class{
@@ -153,13 +154,19 @@ const allVerbs = "provision,delete,expand"
 func (w *world) setUp() {
 	w.Step(w.rand.IntN)
 	w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: w.work, Batch: w.workOnBatch}
+	if w.spec.isHard {
+		w.Images[fakecluster.GoldImage] = fakecluster.Image{Phases: w.phases}
+	}
 	w.setUpCinder()
 	w.setClocks()
 	w.BeforeJob, w.BeforePatch = w.beforeWrite, func(string) { w.beforeWrite() }
 	w.Server.Refuse(w.admit)
 	w.Server.Overtake(w.overtake)
 	w.createMissing()
-	for range claimsAtFirst {
+	if w.spec.begins != nil {
+		w.spec.begins(w)
+	}
+	for range w.spec.claims {
 		w.createClaim()
 	}
 	w.Start()
@@ -172,7 +179,7 @@ func (w *world) setUp() {
 // createMissing creates the classes and configs that are missing.
 func (w *world) createMissing() string {
 	created := w.createMissingNodes()
-	for _, c := range classes {
+	for _, c := range w.spec.classes {
 		if fakecluster.Get[*storagev1.StorageClass](w, "", c.name) == nil {
 			w.CreateClass(c.name, cmp.Or(c.policy, corev1.PersistentVolumeReclaimDelete), append(c.changes, func(class *storagev1.StorageClass) {
 				class.Parameters, class.AllowVolumeExpansion = c.parameters, new(c.grows())
@@ -242,7 +249,9 @@ func (w *world) createClaim() string {
 	return w.createNamed(fmt.Sprintf("data-%d", w.claims))
 }
 
-func (w *world) createNamed(name string) string { return w.createOf(name, pickOne(w, classes).name) }
+func (w *world) createNamed(name string) string {
+	return w.createOf(name, pickOne(w, w.spec.classes).name)
+}
 
 func (w *world) createOf(name, class string) string {
 	w.CreateClaim(name, func(claim *corev1.PersistentVolumeClaim) { claim.Spec.StorageClassName = new(class) })
@@ -295,6 +304,7 @@ func (w *world) heal() {
 	w.setWaits("")
 	w.cinder.recover()
 	w.Server.LoseAnswer(nil)
+	w.reconnect()
 	w.Server.Forbidden.Delete(further)
 	for range nodes {
 		ofFrozen(w, (*world).thaw)

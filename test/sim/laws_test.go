@@ -42,7 +42,7 @@ func (w *world) checkParallel() {
 	if len(atWork) < 2 {
 		return
 	}
-	for _, c := range classes {
+	for _, c := range w.spec.classes {
 		isOther := func(pod *corev1.Pod) bool {
 			return pod.Labels[config.LabelClass] != config.ClassLabel(c.name) || !w.takesSlot(pod)
 		}
@@ -56,6 +56,9 @@ func (w *world) checkParallel() {
 // created.
 func (w *world) takesSlot(pod *corev1.Pod) bool {
 	job := fakecluster.Get[*batchv1.Job](w, pod.Namespace, pod.Labels[batchv1.JobNameLabel])
+	if w.spec.isHard {
+		return w.shared.IsZero() // also if the Job does not exist any more
+	}
 	return job != nil && job.CreationTimestamp.After(w.shared)
 }
 
@@ -84,7 +87,7 @@ func (w *world) state(ever map[string]*corev1.PersistentVolumeClaim) audit.State
 	for _, secret := range fakecluster.List[*corev1.Secret](w) {
 		s.Secrets = append(s.Secrets, secret.ObjectMeta)
 	}
-	for _, c := range classes {
+	for _, c := range w.spec.classes {
 		s.Volumes[c.name] = nil
 	}
 	for uid, n := range w.volumes() {
@@ -103,6 +106,8 @@ func (w *world) isUsersToChange(claim *corev1.PersistentVolumeClaim) bool {
 	case claim.DeletionTimestamp != nil || claim.Status.Phase == corev1.ClaimBound:
 		return false
 	case claim.Spec.VolumeName != "":
+		return true
+	case w.asksInVain(claim):
 		return true
 	case claim.Spec.DataSource == nil:
 		return false

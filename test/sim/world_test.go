@@ -15,7 +15,6 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/utils/clock"
 
-	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/controller"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
@@ -52,6 +51,7 @@ const (
 // world is a cluster that is stepped through: a seed decides what happens next, among all that can.
 type world struct {
 	*fakecluster.Cluster
+	spec  *spec
 	rand  *rand.Rand
 	began time.Time
 	// story is what has happened, a line for each move and each write.
@@ -61,6 +61,7 @@ type world struct {
 	// claims and acts are counted. counts are the acts and faults by name.
 	claims, acts int
 	counts       map[string]int
+	acted        []string // acts and faults, with what they were about
 	// cinder is the storage of some classes.
 	cinder storage
 	// admission is what a write meets before it is stored. overtakes is set while others write in
@@ -82,11 +83,29 @@ type world struct {
 	calm bool
 }
 
+// spec is what a kind of world has.
+type spec struct {
+	classes        []class
+	people, faults []act
+	// acts is how many acts of people and faults a world has, claims how many claims there are when
+	// the first dispatcher starts.
+	acts, claims int
+	// begins is what is different when the world begins, if anything.
+	begins func(*world)
+	// isHard: what happens there is more than the dispatcher survives.
+	isHard bool
+}
+
+// usualSpec returns what the worlds of usual seeds have.
+func usualSpec() *spec {
+	return &spec{classes: classes, people: people, faults: faults, acts: actsOfAWorld, claims: claimsAtFirst}
+}
+
 // simulate lets a seed happen, and returns the world as it was in the end.
 func simulate(t *testing.T, seed uint64) (w *world) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		w = &world{rand: rand.New(rand.NewPCG(seed, 0)), began: time.Now(), counts: map[string]int{}}
+		w = &world{spec: usualSpec(), rand: rand.New(rand.NewPCG(seed, 0)), began: time.Now(), counts: map[string]int{}}
 		w.Cluster = fakecluster.New(t, clock.RealClock{}, w.newDispatcher)
 		defer w.Stop()
 		over := false
@@ -99,7 +118,7 @@ func simulate(t *testing.T, seed uint64) (w *world) {
 			}
 		}()
 		w.setUp()
-		for w.acts < actsOfAWorld {
+		for w.acts < w.spec.acts {
 			w.step()
 		}
 		w.checkSize()
@@ -121,7 +140,7 @@ const kubeAPI = "https://10.0.0.1"
 
 func (w *world) newDispatcher(p *fakecluster.Process) (fakecluster.Dispatcher, error) {
 	return controller.New(p.Client, p.Events, p.Clock, controller.Options{
-		Provisioner: contract.ProvisionerName, Namespaces: []string{fakecluster.ConfigNamespace, further}, MissingIn: w.missingIn, Allowed: jobs.Allowances{},
+		Provisioner: w.provisioner(p), Namespaces: []string{fakecluster.ConfigNamespace, further}, MissingIn: w.missingIn, Allowed: jobs.Allowances{},
 		KubeAPI: kubeAPI, Workers: 1, AheadOfBinder: true,
 		Claims: fakecluster.NewQueue[types.UID](p, "claims"), Revisions: fakecluster.NewQueue[string](p, "revisions"),
 	})
@@ -169,9 +188,9 @@ func (w *world) step() {
 	synctest.Wait()
 	switch n := w.rand.IntN(100); {
 	case n < 4:
-		w.happen(people)
+		w.happen(w.spec.people)
 	case n < 7:
-		w.happen(faults)
+		w.happen(w.spec.faults)
 	case n < 20:
 		w.pass(pauses[w.rand.IntN(len(pauses))])
 	default:
@@ -205,6 +224,7 @@ func (w *world) happen(what []act) {
 		return
 	}
 	w.tell("that was %s", about)
+	w.acted = append(w.acted, fmt.Sprintf("%.0f s: %s: %s", time.Since(w.began).Seconds(), one.name, about))
 	w.counts[one.name]++
 	w.acts++
 }

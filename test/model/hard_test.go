@@ -1,0 +1,186 @@
+package model
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+)
+
+// hard is what Kubernetes does, and what happens to leaders, in hard worlds only.
+type hard struct {
+	// replaces: the Job controller makes another pod for one that has vanished before it was
+	// counted, see fakecluster.Worlds. Without it the Job fails.
+	replaces bool
+	// forgetful: the object of a deleted Job goes, although the container of its pod that was
+	// deleted by force may run.
+	forgetful bool
+	// kills: a leader dies after a write, and what it was to emit is lost. An answer that is lost
+	// does the same.
+	kills bool
+}
+
+// hardWorlds are explored beside the others, the quick ones until their faults are found. Whoever
+// corrects the rules takes the faults off. When a world has none any more, it belongs to worlds.
+func hardWorlds(isFull bool) []world {
+	out := []world{
+		{name: "vanished pods", verbs: "provision,delete", acts: strips, most: 1, states: 20_000, hard: hard{replaces: true}, faults: []law{lawAlone, lawRecord}},
+		{name: "forgotten Jobs", verbs: "provision,delete", acts: disturbs, most: 1, states: 10_000, hard: hard{forgetful: true}, faults: []law{lawAlone}},
+		{name: "forgotten Jobs, grown", verbs: "provision,delete,expand", inUse: true, grows: true, acts: disturbs, most: 1, states: 10_000, hard: hard{forgetful: true}, faults: []law{lawAlone}},
+		{name: "killed leaders", verbs: "provision", retain: true, acts: rescues, most: 1, fails: 1, states: 10_000, hard: hard{kills: true}, faults: []law{lawRecord}},
+		{name: "by hand", verbs: "provision,delete", acts: byHand, most: 1, fails: 1, states: 20_000, faults: []law{lawData}},
+		{name: "by hand, retained", verbs: "provision,delete", retain: true, acts: byHand, most: 1, fails: 1, states: 20_000, faults: []law{lawData}},
+		{name: "clones", verbs: "provision,delete", acts: clones, most: 1, fails: 1, states: 10_000, faults: []law{lawSource}},
+		{name: "replaced sources", verbs: "provision,delete", copies: true, acts: clones, most: 1, fails: 1, states: 20_000, faults: []law{lawSource}},
+	}
+	for i := range out {
+		if w := &out[i]; isFull {
+			w.acts, w.most, w.states, w.slow, w.fails = w.acts|allActs, 2, fullStates, true, 1
+		}
+	}
+	return out
+}
+
+// TestHardWorldsBreakWhatTheyAreKnownToBreak fails when a fault is found that is not known, and when
+// one is not found any more that is.
+func TestHardWorldsBreakWhatTheyAreKnownToBreak(t *testing.T) {
+	t.Parallel()
+	for _, w := range hardWorlds(isFull()) {
+		t.Run(w.name, func(t *testing.T) {
+			t.Parallel()
+			e := newExplorer(w)
+			if len(w.faults) > 0 && !isFull() {
+				e.w.until = w.faults[len(w.faults)-1]
+			}
+			e.run()
+			if e.w.until == noLaw || !e.finds(e.w.until) {
+				e.checkEnds()
+			}
+			e.judgeHard(t)
+			t.Logf("%d states, %s", len(e.nodes), e.extent())
+		})
+	}
+}
+
+func (e *explorer) judgeHard(t *testing.T) {
+	t.Helper()
+	for b, at := range e.findings {
+		found := fmt.Sprintf("world %q, state %d: %s\n%s", e.w.name, at, b, e.trace(at, e.after[b]))
+		if slices.Contains(e.w.faults, b.law) || nameOf(b) != "" {
+			t.Log(found)
+		} else {
+			t.Errorf("the model finds a fault that is not known:\n%s", found)
+		}
+	}
+	for _, l := range e.w.faults {
+		if !e.finds(l) {
+			t.Errorf("the model does not find that %q is broken any more: take it off hardWorlds", lawNames[l])
+		}
+	}
+}
+
+// hardSteps are what people do in hard worlds.
+func hardSteps() []step {
+	return []step{
+		{"the administrator strips a pod and deletes it by force", stripping},
+		act(byHand, "the administrator writes the UID's PV by hand without marks", func(_ *world, s *state) bool {
+			return !s.pv.exists() && s.storage != nothing && s.claim == claimPending
+		}, func(w *world, s *state) {
+			w.writePV(s, s.config)
+			s.pv.bare, s.pv.retain, s.pv.finalizer = true, true, false
+		}),
+		once("the administrator deletes the PV that he wrote without marks", func(_ *world, s *state) bool {
+			return s.pv.bare && s.pv.phase == released && !s.pv.terminating
+		}, func(_ *world, s *state) { s.pv.terminating = true }),
+		act(clones, "the user asks for a copy", func(_ *world, s *state) bool { return s.claim == claimPending && s.source == 0 },
+			func(_ *world, s *state) {
+				s.source = 1
+				s.touchClaim()
+			}),
+		act(clones, "the user replaces the source of the copy", func(_ *world, s *state) bool { return s.claim == claimPending && s.source == 1 },
+			func(_ *world, s *state) { s.source = 2 }),
+	}
+}
+
+// isHard reports whether a step happens in hard worlds only.
+func isHard(s step) bool {
+	return s.name == replacing || slices.ContainsFunc(hardSteps(), func(h step) bool { return h.name == s.name })
+}
+
+// replacing is what the Job controller does in hard worlds only.
+const replacing = "the Job controller makes another pod for one that has vanished"
+
+// stripping lets each pod vanish. A container that works goes on, and no object shows it.
+func stripping(w *world, s state, next func(state)) {
+	if w.acts&strips == 0 || s.acts == w.most {
+		return
+	}
+	s.acts++
+	onJobs("", func(s *state, j *job) bool {
+		return (j.pod == podWaiting || j.pod == podRunning) && !j.orphan && !j.terminating && s.count() < maxJobs
+	}, func(_ *world, s *state, i int) { s.vanish(i) }).take(w, s, next)
+}
+
+// vanish removes the pod of a Job. Its container becomes one of a Job that no object shows.
+func (s *state) vanish(i int) {
+	j := &s.jobs[i]
+	if j.runs() {
+		unseen := *j
+		unseen.orphan, unseen.terminating, unseen.held, unseen.kept, unseen.gated = true, true, false, false, false
+		unseen.pod, unseen.deleting, unseen.forced = podGone, true, true
+		s.jobs[s.count()] = unseen
+	}
+	j.pod, j.progress, j.vanished = podGone, notBegun, true
+	j.gated, j.deleting, j.forced, j.kept = false, false, false, false
+}
+
+// isVanished reports whether a pod of a Job that has not finished has vanished.
+func (j *job) isVanished() bool { return j.vanished && j.pod == podGone && j.cond == unfinished }
+
+// agesWith lets a Job age with the container of its pod that has vanished.
+func (s *state) agesWith(of *job) {
+	for i := range s.count() {
+		if j := &s.jobs[i]; of.orphan && of.pod == podGone && !j.orphan && j.verb == of.verb && j.number == of.number && j.birth == of.birth {
+			j.late = true
+		}
+	}
+}
+
+// shows is called when a container writes the PV, or says what it is.
+func (s *state) shows(i int) {
+	if s.content != s.jobs[i].source && s.broken.law == noLaw {
+		s.broken = broken{law: lawSource}
+	}
+}
+
+const sourceName = "source"
+
+// sourceUID is the UID of the claim that is to be copied.
+func sourceUID(source uint8) string {
+	return fmt.Sprintf("55555555-2d4a-4c8e-9a57-0b1c2d3e4f5%d", max(source, 1))
+}
+
+func sourceOf(source uint8) *contract.Source {
+	if source == 0 {
+		return nil
+	}
+	id := sourceUID(source)
+	return &contract.Source{Kind: contract.SourceClaim, Namespace: "app", Name: sourceName, UID: id, PVName: contract.PVName(id)}
+}
+
+// sourceObjects returns the claim that is to be copied, and its PV.
+func sourceObjects(source uint8) []metav1.Object {
+	id := sourceUID(source)
+	claim := claimFor(0, 0, 0)
+	claim.Name, claim.UID = sourceName, types.UID(id)
+	claim.Spec.VolumeName, claim.Status.Phase, claim.Status.Capacity = contract.PVName(id), corev1.ClaimBound, sizeOf(false)
+	pv := staticPV(bound)
+	pv.Name, pv.UID, pv.Spec.NFS.Path = contract.PVName(id), types.UID("pv-"+id), "/source"
+	pv.Spec.ClaimRef = &corev1.ObjectReference{Namespace: "app", Name: sourceName, UID: types.UID(id)}
+	return []metav1.Object{claim, pv}
+}
