@@ -26,6 +26,11 @@ type Image struct {
 	Batch func([]*Run) Exit
 	// Program, when set, is what the container runs instead, as long as it takes.
 	Program Program
+	// Sidecar: the pod has a second container, which ends with the pod's deadline only.
+	Sidecar bool
+	// StartFails is why the runtime cannot start the container, StartError or ContainerCannotRun.
+	// Rejected is why the kubelet rejects the pod, as OutOfcpu.
+	StartFails, Rejected string
 }
 
 // Exit is how a container ends.

@@ -80,7 +80,11 @@ func (c *Cluster) runContainer(pod *corev1.Pod) {
 		c.T.Fatalf("the test has no script for the image %s", name)
 	}
 	deadline := c.deadlineOf(pod)
-	if ended := endOf(pod); ended != nil {
+	switch ended := endOf(pod); {
+	case ended != nil && image.Sidecar:
+		c.endSidecar(pod, ended)
+		return
+	case ended != nil:
 		c.endLingering(pod, ended, image.Lingers)
 		return
 	}
@@ -89,6 +93,8 @@ func (c *Cluster) runContainer(pod *corev1.Pod) {
 		return
 	}
 	switch done := c.began(pod).Add(cmp.Or(image.Takes, time.Second)); {
+	case done.Before(deadline) && c.due(done) && image.Sidecar:
+		c.leaveSidecar(pod, c.play(image, pod))
 	case done.Before(deadline) && c.due(done) && image.Lingers > 0:
 		c.endContainer(pod, c.play(image, pod))
 	case done.Before(deadline) && c.due(done):
@@ -117,7 +123,7 @@ func (c *Cluster) terminate(pod *corev1.Pod, exit Exit, reason string) {
 	c.stopContainer(pod.UID)
 	set(c, Kubelet, pod, func(p *corev1.Pod) {
 		p.Status.Phase, p.Status.Reason = corev1.PodFailed, reason
-		if exit.Code == 0 {
+		if exit.Code == 0 && reason == "" {
 			p.Status.Phase = corev1.PodSucceeded
 		}
 		if endOf(p) == nil {
@@ -150,7 +156,9 @@ func (c *Cluster) setEnd(p *corev1.Pod, exit Exit) {
 // endOf returns how the container of a pod has ended, or nil.
 func endOf(pod *corev1.Pod) *corev1.ContainerStateTerminated {
 	for _, s := range pod.Status.ContainerStatuses {
-		return s.State.Terminated
+		if s.Name == contract.Container {
+			return s.State.Terminated
+		}
 	}
 	return nil
 }

@@ -16,6 +16,8 @@ const waitsFor = 20 * time.Second
 func (c *Cluster) startContainer(pod *corev1.Pod) {
 	image := c.Images[pod.Spec.Containers[0].Image]
 	switch {
+	case image.Rejected != "":
+		c.reject(pod, image.Rejected)
 	case image.Waits != "":
 		c.keepWaiting(pod, image.Waits)
 	case !c.due(pod.CreationTimestamp.Add(image.StartsAfter)):
@@ -29,6 +31,8 @@ func (c *Cluster) startContainer(pod *corev1.Pod) {
 			}}
 		})
 	case image.InitTakes > 0 && !c.due(c.began(pod).Add(image.InitTakes)):
+	case image.StartFails != "":
+		c.failStart(pod, image.StartFails)
 	default:
 		c.checkAlone(pod)
 		set(c, Kubelet, pod, func(p *corev1.Pod) {
