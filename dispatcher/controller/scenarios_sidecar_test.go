@@ -107,6 +107,9 @@ func TestOneRunPerClaimAlsoBesideASidecarThatEndsSlowly(t *testing.T) {
 		w.Until("its container has ended", time.Minute, func() bool { return len(w.Runs) == 1 })
 		w.CreateClaim("other")
 		w.Until("the slot is free for another claim", 10*time.Second, func() bool { return len(w.Runs) == 2 })
+		if n := len(w.keptPods()); n < 2 {
+			w.T.Errorf("%d pods are kept while their sidecars run", n)
+		}
 		w.Until("all are bound", 3*time.Minute, w.AllBound)
 		if last := w.Runs[len(w.Runs)-1]; last.At.Sub(w.Runs[0].At) < 30*time.Second {
 			w.T.Errorf("the next run started %s after the first, whose pod had not ended", last.At.Sub(w.Runs[0].At))

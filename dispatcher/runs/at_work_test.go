@@ -48,3 +48,23 @@ func TestAPodIsAtWorkUntilItsNodeSaysThatItsContainerHasEnded(t *testing.T) {
 		})
 	}
 }
+
+// Its node reports nothing more of a pod that was deleted by force, and has said all that matters.
+func TestAForceDeletedPodWhoseContainerHasEndedIsOver(t *testing.T) {
+	for name, tt := range map[string]struct {
+		change func(*corev1.Pod)
+		want   bool
+	}{
+		"deleted by force":             {byForce, true},
+		"deleted":                      {deletedByHand, false},
+		"not deleted":                  {func(*corev1.Pod) {}, false},
+		"by force, with its container": {func(p *corev1.Pod) { byForce(p); p.Status.ContainerStatuses = nil }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pod := exited(0, "", beside(corev1.PodRunning), tt.change)
+			if got := runs.IsOver(pod); got != tt.want {
+				t.Errorf("it is over: %t", got)
+			}
+		})
+	}
+}
