@@ -33,7 +33,7 @@ func TestARunThatCouldNotStartIsNotUndone(t *testing.T) {
 				if n := len(w.CreatedJobs("")); n < 7 || n > 12 {
 					w.T.Errorf("%d Jobs in ten minutes", n)
 				}
-				w.MustContain(onData, "ProvisioningFailed", append(tt.says, "the attempt does not count", "attempt 1", "next attempt in"))
+				w.MustContain(onData, "ProvisioningFailed", append(tt.says, "does not count as an attempt", "attempt 1", "next attempt in"))
 				w.MustEmit(onData, "Stalled", 0)
 				w.Images["localhost/corrected"] = fakecluster.Image{Does: fakecluster.Works}
 				w.UpdateConfig("image", "localhost/corrected")

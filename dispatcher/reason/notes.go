@@ -148,13 +148,13 @@ func RetainedInDoubt(namespace, job, forget string) string {
 
 // CouldNotStart says that the container runtime could not start the container of a run.
 func CouldNotStart(why, message string) string {
-	return fmt.Sprintf("the container runtime could not start the container (%s): %s. Nothing was created, and the attempt does not count. Remedy: an administrator must correct the image, or "+
+	return fmt.Sprintf("the container runtime could not start the container (%s): %s. It has done nothing, and does not count as an attempt. Remedy: an administrator must correct the image, or "+
 		"command and args in the pod-template, in the class's ConfigMap", why, abridge(message))
 }
 
 // Rejected says that the kubelet did not admit the pod of a run.
 func Rejected(why, message string) string {
-	return fmt.Sprintf("the kubelet did not start the pod (%s): %s. Nothing was created, and the attempt does not count. Remedy: an administrator must correct what the kubelet says of the node, or "+
+	return fmt.Sprintf("the kubelet did not start the pod (%s): %s. It has done nothing, and does not count as an attempt. Remedy: an administrator must correct what the kubelet says of the node, or "+
 		"change resources or nodes in the class's ConfigMap", why, abridge(message))
 }
 
