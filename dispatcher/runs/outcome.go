@@ -257,14 +257,20 @@ func readPod(out *Outcome, job *batchv1.Job, pod *corev1.Pod) {
 	if terminated != nil {
 		readContainer(out, terminated)
 	}
+	if terminated == nil || terminated.ExitCode != contract.ExitDone {
+		readEnd(out, pod, byItself)
+	}
+}
+
+// readEnd completes the outcome of a run that is not done by what has ended its pod.
+func readEnd(out *Outcome, pod *corev1.Pod, byItself bool) {
 	switch {
-	case terminated != nil && terminated.ExitCode == contract.ExitDone:
 	case wasNeverMade(pod):
 		readNeverMade(out, pod)
 	case byItself:
 	case wasDisrupted(pod):
 		out.Verdict = contract.Disrupted
-	case pod.Status.Phase == corev1.PodFailed && (terminated == nil || pod.Status.Reason != ""):
+	case pod.Status.Phase == corev1.PodFailed && (terminatedState(pod) == nil || pod.Status.Reason != ""):
 		out.Verdict = contract.TryAgain // evicted for its own resource usage, or past its deadline
 	}
 }

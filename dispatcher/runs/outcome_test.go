@@ -93,36 +93,6 @@ func waits(pod *corev1.Pod) {
 	pod.Status.ContainerStatuses[1].ContainerID, pod.Status.ContainerStatuses[1].State = "", corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{}}
 }
 
-// noProgram is what containerd says of a program that does not exist.
-const noProgram = `failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create failed: exec: "/no": no such file or directory`
-
-// startError leaves the status of a container as containerd does if it could not start it.
-func startError(pod *corev1.Pod) {
-	t := pod.Status.ContainerStatuses[1].State.Terminated
-	t.Reason, t.StartedAt, t.FinishedAt = "StartError", metav1.NewTime(time.Unix(0, 0)), metav1.NewTime(ended)
-}
-
-// beside makes the first container of a pod one that runs on, and the pod one of this phase.
-func beside(phase corev1.PodPhase) func(*corev1.Pod) {
-	return func(pod *corev1.Pod) {
-		pod.Status.Phase, pod.Status.ContainerStatuses[0].State = phase, corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
-	}
-}
-
-// endedAfter makes a pod's container one that ended a time after its pod's start.
-func endedAfter(took time.Duration) func(*corev1.Pod) {
-	return func(pod *corev1.Pod) {
-		start := ended.Add(-time.Hour)
-		pod.Status.StartTime, pod.Status.ContainerStatuses[1].State.Terminated.FinishedAt = new(metav1.NewTime(start)), metav1.NewTime(start.Add(took))
-	}
-}
-
-// withDeadline gives the pods of a Job a deadline of ten minutes.
-func withDeadline(job *batchv1.Job) *batchv1.Job {
-	job.Spec.Template.Spec.ActiveDeadlineSeconds = new(int64(600))
-	return job
-}
-
 func neverRan(pod *corev1.Pod) { pod.Status.ContainerStatuses = nil }
 
 func TestEveryExitCodeHasItsVerdict(t *testing.T) {
@@ -179,67 +149,6 @@ func TestFailuresHaveTheirVerdict(t *testing.T) {
 			failed(),
 			[]*corev1.Pod{exited(1, "", waits, because("Evicted", "Pod ephemeral local storage usage exceeds"))},
 			runs.Outcome{Verdict: contract.TryAgain, Reason: "Evicted", Message: "Pod ephemeral local storage usage exceeds", Finished: ended},
-		},
-		"rejected by the kubelet": {
-			failed(),
-			[]*corev1.Pod{exited(1, "", neverRan, because("OutOfcpu", "Pod was rejected: Node didn't have enough resource: cpu"))},
-			runs.Outcome{Verdict: contract.NotStarted, Reason: "OutOfcpu", Message: "Pod was rejected: Node didn't have enough resource: cpu", Finished: ended},
-		},
-		"of a lost node's pod a rejection may be no end": {
-			failed(),
-			[]*corev1.Pod{exited(1, "", neverRan, disrupted, because("OutOfcpu", ""))},
-			runs.Outcome{Verdict: contract.Disrupted, Reason: "OutOfcpu", Finished: ended},
-		},
-		"containerd could not start the container": {
-			failed(),
-			[]*corev1.Pod{exited(128, noProgram, startError)},
-			runs.Outcome{Verdict: contract.NotStarted, Reason: "StartError", Message: noProgram, Finished: ended},
-		},
-		"another runtime could not": {
-			failed(),
-			[]*corev1.Pod{exited(127, "no such file", startError, func(p *corev1.Pod) {
-				p.Status.ContainerStatuses[1].State.Terminated.Reason, p.Status.ContainerStatuses[1].State.Terminated.StartedAt = "ContainerCannotRun", metav1.Time{}
-			})},
-			runs.Outcome{Verdict: contract.NotStarted, Reason: "ContainerCannotRun", Message: "no such file", Finished: ended},
-		},
-		"containerd got no answer when it started the container": {
-			failed(),
-			[]*corev1.Pod{exited(128, "failed to start containerd task \"1\": context deadline exceeded", startError)},
-			runs.Outcome{
-				Verdict: contract.TryAgain, ExitCode: new(int32(128)), Message: "failed to start containerd task \"1\": context deadline exceeded", Finished: ended,
-			},
-		},
-		"a container that started and says StartError": {
-			failed(),
-			[]*corev1.Pod{exited(128, "", startError, func(p *corev1.Pod) {
-				p.Status.ContainerStatuses[1].State.Terminated.StartedAt = metav1.NewTime(ended.Add(-time.Second))
-			})},
-			runs.Outcome{Verdict: contract.TryAgain, ExitCode: new(int32(128)), Finished: ended},
-		},
-		"a refusal, and its sidecar runs on": {
-			jobThat("", ""),
-			[]*corev1.Pod{exited(65, "claim: no", beside(corev1.PodRunning))},
-			runs.Outcome{Verdict: contract.BadRequest, ExitCode: new(int32(65)), Message: "claim: no", Finished: now},
-		},
-		"a refusal, and its sidecar was ended": {
-			withDeadline(failed()),
-			[]*corev1.Pod{exited(65, "claim: no", endedAfter(2*time.Minute), because("DeadlineExceeded", "Pod was active on the node longer than the specified deadline"))},
-			runs.Outcome{Verdict: contract.BadRequest, ExitCode: new(int32(65)), Message: "claim: no", Finished: ended},
-		},
-		"a refusal at the deadline is none": {
-			withDeadline(failed()),
-			[]*corev1.Pod{exited(65, "", endedAfter(10*time.Minute), because("DeadlineExceeded", "late"))},
-			runs.Outcome{Verdict: contract.TryAgain, ExitCode: new(int32(65)), Reason: "DeadlineExceeded", Message: "late", Finished: ended},
-		},
-		"it could not start, and its sidecar runs on": {
-			jobThat("", ""),
-			[]*corev1.Pod{exited(128, noProgram, startError, beside(corev1.PodRunning))},
-			runs.Outcome{Verdict: contract.NotStarted, Reason: "StartError", Message: noProgram, Finished: now},
-		},
-		"only its sidecar was ever made": {
-			failed(),
-			[]*corev1.Pod{exited(137, "", waits, because("DeadlineExceeded", "late"), func(p *corev1.Pod) { p.Status.ContainerStatuses[0].ContainerID = "containerd://2" })},
-			runs.Outcome{Verdict: contract.NotStarted, Reason: "DeadlineExceeded", Message: "late", Finished: ended},
 		},
 		"drained, preempted or tainted is nobody's fault": {
 			failed(),

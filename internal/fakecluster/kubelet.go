@@ -80,12 +80,8 @@ func (c *Cluster) runContainer(pod *corev1.Pod) {
 		c.T.Fatalf("the test has no script for the image %s", name)
 	}
 	deadline := c.deadlineOf(pod)
-	switch ended := endOf(pod); {
-	case ended != nil && image.Sidecar:
-		c.endSidecar(pod, ended)
-		return
-	case ended != nil:
-		c.endLingering(pod, ended, image.Lingers)
+	if ended := endOf(pod); ended != nil {
+		c.endRest(pod, ended, image)
 		return
 	}
 	if image.Program != nil {
@@ -93,10 +89,8 @@ func (c *Cluster) runContainer(pod *corev1.Pod) {
 		return
 	}
 	switch done := c.began(pod).Add(cmp.Or(image.Takes, time.Second)); {
-	case done.Before(deadline) && c.due(done) && image.Sidecar:
-		c.leaveSidecar(pod, c.play(image, pod))
-	case done.Before(deadline) && c.due(done) && image.Lingers > 0:
-		c.endContainer(pod, c.play(image, pod))
+	case done.Before(deadline) && c.due(done) && hasRest(image):
+		c.leaveRest(pod, c.play(image, pod), image)
 	case done.Before(deadline) && c.due(done):
 		c.terminate(pod, c.play(image, pod), "")
 	case c.due(deadline):
