@@ -3,6 +3,7 @@ package runs
 import (
 	"strings"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
@@ -52,6 +53,13 @@ func wasNeverCreated(pod *corev1.Pod) bool {
 // container.
 func isRejected(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodFailed && pod.Status.Reason != "" && len(pod.Status.InitContainerStatuses)+len(pod.Status.ContainerStatuses) == 0
+}
+
+// wasRejectedLate reports whether the kubelet had the pod for a while before it rejected it. A kubelet
+// that was restarted may reject a pod that it had started, and takes away what the pod's status said.
+func wasRejectedLate(job *batchv1.Job, pod *corev1.Pod) bool {
+	end, start := finishedCondition(job), pod.Status.StartTime
+	return isRejected(pod) && end != nil && start != nil && end.LastTransitionTime.Sub(start.Time) > clockSkew
 }
 
 // couldNotStart reports whether the runtime has created the container and could not start its

@@ -34,6 +34,16 @@ func TestARunThatNeverStartedHasMadeNothing(t *testing.T) {
 			[]*corev1.Pod{exited(1, "", neverRan, because("OutOfcpu", "Pod was rejected: Node didn't have enough resource: cpu"))},
 			runs.Outcome{Verdict: contract.NotStarted, Reason: "OutOfcpu", Message: "Pod was rejected: Node didn't have enough resource: cpu", Finished: ended},
 		},
+		"rejected by a kubelet that had just begun": {
+			failed(),
+			[]*corev1.Pod{exited(1, "", neverRan, because("NodeAffinity", "no"), func(p *corev1.Pod) { p.Status.StartTime = new(metav1.NewTime(ended.Add(-30 * time.Second))) })},
+			runs.Outcome{Verdict: contract.NotStarted, Reason: "NodeAffinity", Message: "no", Finished: ended},
+		},
+		"rejected by a kubelet that was restarted meanwhile": {
+			failed(),
+			[]*corev1.Pod{exited(1, "", neverRan, because("NodeAffinity", "no"), func(p *corev1.Pod) { p.Status.StartTime = new(metav1.NewTime(ended.Add(-90 * time.Second))) })},
+			runs.Outcome{Verdict: contract.TryAgain, Reason: "NodeAffinity", Message: "no", Finished: ended},
+		},
 		"of a lost node's pod a rejection may be no end": {
 			failed(),
 			[]*corev1.Pod{exited(1, "", neverRan, disrupted, because("OutOfcpu", ""))},

@@ -258,14 +258,14 @@ func readPod(out *Outcome, job *batchv1.Job, pod *corev1.Pod) {
 		readContainer(out, terminated)
 	}
 	if terminated == nil || terminated.ExitCode != contract.ExitDone {
-		readEnd(out, pod, byItself)
+		readEnd(out, job, pod, byItself)
 	}
 }
 
 // readEnd completes the outcome of a run that is not done by what has ended its pod.
-func readEnd(out *Outcome, pod *corev1.Pod, byItself bool) {
+func readEnd(out *Outcome, job *batchv1.Job, pod *corev1.Pod, byItself bool) {
 	switch {
-	case wasNeverMade(pod):
+	case wasNeverMade(pod) && !wasRejectedLate(job, pod):
 		readNeverMade(out, pod)
 	case byItself:
 	case wasDisrupted(pod):
