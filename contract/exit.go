@@ -24,7 +24,7 @@ const (
 	NoCapacity    Verdict = "NoCapacity"
 	NoCredentials Verdict = "CredentialsRefused"
 	TryAgain      Verdict = "TryAgain"
-	// NotStarted is not an exit code: the container was never created, so it made nothing.
+	// NotStarted is not an exit code: the container was never started, so it made nothing.
 	NotStarted Verdict = "NotStarted"
 	// Disrupted and Unknown are not exit codes: the pod was evicted or deleted, or no pod is left
 	// to read.
@@ -60,5 +60,7 @@ func (v Verdict) MadeNothing() bool {
 }
 
 // Counted reports whether a run with this verdict counts as an attempt. A run that was disrupted
-// from outside does not.
-func (v Verdict) Counted() bool { return v != Disrupted && v != Unknown && v != Unlisted }
+// from outside does not, and neither does one that never started.
+func (v Verdict) Counted() bool {
+	return v != NotStarted && v != Disrupted && v != Unknown && v != Unlisted
+}

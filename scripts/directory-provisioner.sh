@@ -20,7 +20,7 @@ provision() {
   kubectl patch --local -f /etc/flex/pv.json --type=merge -o json -p '{"spec":{
     "local": {"path": "'"$dir"'"},
     "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [
-      {"key": "kubernetes.io/hostname", "operator": "In", "values": ["'"$FLEX_SELECTED_HOSTNAME"'"]}]}]}}}}' |
+      {"key": "kubernetes.io/hostname", "operator": "In", "values": ["'"${FLEX_SELECTED_HOSTNAME:?}"'"]}]}]}}}}' |
     kubectl create --raw '/api/v1/persistentvolumes?fieldValidation=Strict' -f - ||
     kubectl get --raw "/api/v1/persistentvolumes/$FLEX_PV_NAME" # a rerun finds it there
 }

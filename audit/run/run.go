@@ -134,7 +134,7 @@ func (s seen) startable() *corev1.Pod {
 // hasEnded reports whether a Job has ended.
 func (s seen) hasEnded() bool {
 	pod := newest(s.pods)
-	return runs.IsFinished(s.job) || pod != nil && runs.HaveContainersEnded(pod)
+	return runs.IsFinished(s.job) || pod != nil && runs.HasContainerEnded(pod)
 }
 
 // failure returns how a Job has failed, or nil. It is one line: the message is the image's, which

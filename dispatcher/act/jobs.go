@@ -8,6 +8,7 @@ import (
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	storagehelpers "k8s.io/component-helpers/storage/volume"
@@ -54,14 +55,18 @@ type Ended struct {
 }
 
 // RecordOutcomes writes the outcomes of one run on its Job, for all the claims that it served or
-// for some, in one write. A Job that has changed since it was observed may have them already, so
-// the events are emitted only after a successful write.
+// for some, in one write. Before, it lets the node end the sidecars that are left. A Job that has
+// changed since it was observed may have the outcomes already, so the events are emitted only after
+// a successful write.
 func (a *Actor) RecordOutcomes(ctx context.Context, all ...Ended) (Result, error) {
 	first := all[0]
 	job := first.O.Jobs[first.Record.Run.Name]
 	change, err := recordPatch(job, all, a.Clock.Now())
 	if err != nil {
 		return Result{}, err
+	}
+	if err := a.endSidecars(ctx, first.O.Pods[job.Name]); err != nil {
+		return a.unlessRefused(ctx, first.O, first.Record, Result{}, err)
 	}
 	how, result, err := a.patchJob(ctx, job, change)
 	if how == patch.Changed || err != nil {
@@ -75,6 +80,22 @@ func (a *Actor) RecordOutcomes(ctx context.Context, all ...Ended) (Result, error
 		}
 	}
 	return Result{Recorded: how == patch.Written}, nil
+}
+
+// endSidecars lowers the deadlines of pods whose sidecars alone are left. The kubelet then ends them
+// with their grace period.
+func (a *Actor) endSidecars(ctx context.Context, pods []*corev1.Pod) error {
+	for _, pod := range pods {
+		if !runs.IsToEnd(pod) {
+			continue
+		}
+		answer, err := patch.Strategic(ctx, a.Client.CoreV1().Pods(pod.Namespace), pod, patch.Fields{"spec": patch.Fields{"activeDeadlineSeconds": runs.EndNow}})
+		how, err := patch.OutcomeOf(a.noted(answer, err), "lower the deadline of the pod %s/%s", pod.Namespace, pod.Name)
+		if err != nil || how == patch.Changed {
+			return err
+		}
+	}
+	return nil
 }
 
 // Learned returns what the writing of its outcome has taught about a run's UID, or nil: that the
@@ -193,10 +214,7 @@ func (a *Actor) cancel(ctx context.Context, job *batchv1.Job) error {
 // removePodFinalizers removes our finalizer from a Job's pods, almost always one. The kubelet may
 // still write on a pod, so it is removed whatever has changed.
 func (a *Actor) removePodFinalizers(ctx context.Context, o *observe.Observation, run decide.Run) error {
-	for _, pod := range o.Pods[run.Name] {
-		if !runs.HasFinalizer(pod) {
-			continue
-		}
+	for _, pod := range runs.ReleasablePods(o.Pods[run.Name]) {
 		answer, err := patch.Strategic(ctx, a.Client.CoreV1().Pods(pod.Namespace), pod, patch.DropFinalizer(jobs.FinalizerRecord))
 		how, err := patch.OutcomeOf(err, "remove the finalizer from the pod %s/%s", pod.Namespace, pod.Name)
 		if err != nil {

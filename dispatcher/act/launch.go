@@ -146,7 +146,7 @@ func (a *Actor) planOf(first Member, others []Member) (jobs.Plan, error) {
 func (a *Actor) planOne(o *observe.Observation, d decide.Launch) (jobs.Plan, error) {
 	p := jobs.Plan{
 		Provisioner: a.Provisioner, Verb: d.Verb, LeftBehind: d.LeftBehind, Number: d.Number, Attempt: d.Attempt, After: d.After, NothingBefore: d.NothingBefore, AnyNode: d.AnyNode,
-		KubeAPI: a.KubeAPI, Config: o.ConfigFor(d.Verb).Config,
+		KubeAPI: a.KubeAPI, Config: o.ConfigFor(d.Verb).Config, Taints: o.VolumeNode.Taints,
 	}
 	switch {
 	case d.Verb == contract.Provision:
@@ -174,7 +174,7 @@ func (a *Actor) planOne(o *observe.Observation, d decide.Launch) (jobs.Plan, err
 
 // planProvision completes the plan of a provision.
 func (a *Actor) planProvision(o *observe.Observation, p *jobs.Plan) {
-	p.Hash = o.View.Provision.Hash
+	p.Hash, p.Taints = o.View.Provision.Hash, o.SelectedNode.Taints
 	if o.View.Rival != "" { // the record of the earlier run is released for this one
 		p.Rival = o.Rival
 	}

@@ -8,6 +8,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
+// DefaultOS is the operating system of the nodes that take the pod unless a config selects another,
+// by the label that each kubelet sets.
+const DefaultOS = "linux"
+
 // kubeletLabels are the labels of Kubernetes' own that a kubelet may set on its own Node, and
 // kubeletDomains those whose labels it may set: IsKubeletLabel of
 // k8s.io/kubelet/pkg/apis/well_known_labels.go.

@@ -178,7 +178,7 @@ func differInAnnotations(old, now *batchv1.Job, annotation string) bool {
 // no longer exist.
 func (c *Controller) podChanged(pod *corev1.Pod) {
 	c.enqueueMembers(jobs.UIDsOfPod(pod), pod.Labels[contract.LabelClaimUID])
-	if runs.IsOver(pod) || runs.HaveContainersEnded(pod) || pod.DeletionTimestamp != nil {
+	if runs.IsOver(pod) || runs.HasContainerEnded(pod) || pod.DeletionTimestamp != nil {
 		c.slots.Assign(slots.KeyOfPod(pod))
 	}
 }

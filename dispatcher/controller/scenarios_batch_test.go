@@ -9,7 +9,6 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
@@ -290,7 +289,7 @@ func TestOnlyRequestsOfOneNodeShareABatch(t *testing.T) {
 		w.CreateServiceAccount("true")
 		w.CreateConfig("gold", "gold", "run-on", "selected-node", "max-parallel", "1", "batch-size", "8")
 		for _, node := range []string{"n1", "n2"} {
-			fakecluster.Create(w, fakecluster.Admin, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}})
+			w.CreateNode(node)
 		}
 		w.Start()
 		for i := range 12 {

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 
@@ -19,8 +20,14 @@ func TestAClaimWhoseSelectedNodeIsExcludedIsRescheduled(t *testing.T) {
 		"{matchExpressions: [{key: kubernetes.io/hostname, operator: NotIn, values: [node-1]}]}]}}}}"
 	taint := func(w *world) {
 		fakecluster.Update(w, fakecluster.Admin, fakecluster.Get[*corev1.Node](w, "", "node-1"), func(n *corev1.Node) {
-			n.Spec.Taints = []corev1.Taint{{Key: "node-role.kubernetes.io/control-plane", Effect: corev1.TaintEffectNoSchedule}}
+			n.Spec.Taints = []corev1.Taint{{Key: "maintenance", Effect: corev1.TaintEffectNoExecute}}
 		})
+	}
+	unnamed := func(w *world) {
+		fakecluster.Update(w, fakecluster.Admin, fakecluster.Get[*corev1.Node](w, "", "node-1"), func(n *corev1.Node) { n.Labels = map[string]string{"disk": "ssd"} })
+	}
+	windows := func(w *world) {
+		fakecluster.Update(w, fakecluster.Admin, fakecluster.Get[*corev1.Node](w, "", "node-1"), func(n *corev1.Node) { n.Labels[corev1.LabelOSStable] = "windows" })
 	}
 	onNode2 := func(w *world) {
 		fakecluster.Update(w, fakecluster.Admin, fakecluster.Get[*storagev1.StorageClass](w, "", "gold"), func(c *storagev1.StorageClass) {
@@ -39,7 +46,9 @@ func TestAClaimWhoseSelectedNodeIsExcludedIsRescheduled(t *testing.T) {
 		"by the config":             {nothing, []string{"run-on", "selected-node", "node-selector", spread}, "list the nodes that can run the Jobs in the class's allowedTopologies"},
 		"by the template":           {nothing, []string{"run-on", "selected-node", "pod-template", "spec: {nodeSelector: {kubernetes.io/hostname: node-2}}"}, "exclude the node"},
 		"by the template, affinity": {nothing, []string{"run-on", "selected-node", "pod-template", affinity}, "exclude the node"},
-		"by a taint":                {taint, []string{"run-on", "selected-node"}, "does not tolerate the taint node-role.kubernetes.io/control-plane:NoSchedule"},
+		"by a taint":                {taint, []string{"run-on", "selected-node"}, "does not tolerate the taint maintenance:NoExecute"},
+		"by its operating system":   {windows, []string{"run-on", "selected-node"}, "list the nodes that can run the Jobs in the class's allowedTopologies"},
+		"by its missing hostname":   {unnamed, []string{"run-on", "selected-node"}, "kubectl label node node-1 kubernetes.io/hostname=node-1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(w *world) {
@@ -57,14 +66,27 @@ func TestAClaimWhoseSelectedNodeIsExcludedIsRescheduled(t *testing.T) {
 	}
 }
 
-// A taint that the template tolerates, or that only says how the node is at the moment, excludes no
-// node.
+// A taint that a pod with volumes there must tolerate, too, or that the template tolerates, or that
+// only says how the node is at the moment, excludes no node.
 func TestATaintThatIsToleratedExcludesNoNode(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.chosenClass(fakecluster.Works, []string{"node-1"}, "run-on", "selected-node", "pod-template", "spec: {tolerations: [{key: storage, operator: Exists}]}")
+		onNode1 := func(r *fakecluster.Run) fakecluster.Exit {
+			if r.Verb != contract.Provision {
+				return fakecluster.Works(r)
+			}
+			r.CreateVolume()
+			r.WritePV(func(pv *corev1.PersistentVolume) {
+				asLocal(pv)
+				pv.Spec.NodeAffinity.Required.NodeSelectorTerms[0].MatchExpressions[0].Values = []string{"node-1"}
+			})
+			return fakecluster.Exit{}
+		}
+		w.chosenClass(onNode1, []string{"node-1"}, "run-on", "selected-node", "pod-template", "spec: {tolerations: [{key: maintenance, operator: Exists}]}")
 		fakecluster.Update(w, fakecluster.Admin, fakecluster.Get[*corev1.Node](w, "", "node-1"), func(n *corev1.Node) {
 			n.Spec.Taints = []corev1.Taint{
 				{Key: "storage", Value: "only", Effect: corev1.TaintEffectNoSchedule},
+				{Key: "maintenance", Effect: corev1.TaintEffectNoExecute},
+				{Key: "node-role.kubernetes.io/control-plane", Effect: corev1.TaintEffectNoSchedule},
 				{Key: "busy", Effect: corev1.TaintEffectPreferNoSchedule},
 				{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule},
 			}
@@ -75,7 +97,22 @@ func TestATaintThatIsToleratedExcludesNoNode(t *testing.T) {
 		if n := len(w.returns()); n != 0 {
 			w.T.Errorf("the node was taken off %d times", n)
 		}
+		w.mustTolerate(contract.Provision, "storage", "node-role.kubernetes.io/control-plane", corev1.TaintNodeUnschedulable)
+		fakecluster.Delete(w, fakecluster.User, w.Claim("data"))
+		w.Until("nothing is left", time.Minute, w.Empty)
+		w.mustTolerate(contract.Delete, "storage", "node-role.kubernetes.io/control-plane", corev1.TaintNodeUnschedulable)
 	})
+}
+
+// mustTolerate checks that the pod of the first Job of a verb tolerates some taints.
+func (w *world) mustTolerate(verb contract.Verb, keys ...string) {
+	w.T.Helper()
+	for _, key := range keys {
+		all := w.CreatedJobs(verb)[0].Now.(*batchv1.Job).Spec.Template.Spec.Tolerations
+		if !slices.ContainsFunc(all, func(t corev1.Toleration) bool { return t.Key == key }) {
+			w.T.Errorf("the %s does not tolerate %s: %v", verb, key, all)
+		}
+	}
 }
 
 // The scheduler does not know the config. It is asked again and again, at a pace that slows down,
@@ -103,7 +140,7 @@ func TestAJobThatWaitsForANodeThatIsRemovedIsCancelled(t *testing.T) {
 		"removed": func(w *world, node *corev1.Node) { fakecluster.Delete(w, fakecluster.Admin, node) },
 		"excluded": func(w *world, node *corev1.Node) {
 			fakecluster.Update(w, fakecluster.Admin, node, func(n *corev1.Node) {
-				n.Spec.Taints = []corev1.Taint{{Key: "db", Effect: corev1.TaintEffectNoSchedule}}
+				n.Spec.Taints = []corev1.Taint{{Key: "db", Effect: corev1.TaintEffectNoExecute}}
 			})
 		},
 	} {

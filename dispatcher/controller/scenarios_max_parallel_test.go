@@ -225,7 +225,7 @@ func (w *world) mostContainers() int {
 	at, most := map[string]bool{}, 0
 	for _, c := range w.Server.History() {
 		if pod, exists := c.Now.(*corev1.Pod); exists {
-			if at[c.Name] = pod.Status.Phase == corev1.PodRunning && !runs.HaveContainersEnded(pod); !at[c.Name] {
+			if at[c.Name] = pod.Status.Phase == corev1.PodRunning && !runs.HasContainerEnded(pod); !at[c.Name] {
 				delete(at, c.Name)
 			}
 		}

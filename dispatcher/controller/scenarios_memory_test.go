@@ -26,11 +26,11 @@ func TestADeleteUnderAnOlderRevisionHasTheMemoryLimitOfToday(t *testing.T) {
 		limit         string
 		request       string
 	}{
-		"none, and one is set":            {"", memoryOf("limits: {memory: 1Gi}"), "1Gi", "32Mi"},
-		"it is raised":                    {memoryOf("limits: {memory: 64Mi}"), memoryOf("limits: {memory: 1Gi}"), "1Gi", "32Mi"},
+		"none, and one is set":            {"", memoryOf("limits: {memory: 1Gi}"), "1Gi", "0"},
+		"it is raised":                    {memoryOf("limits: {memory: 64Mi}"), memoryOf("limits: {memory: 1Gi}"), "1Gi", "0"},
 		"it is lowered under the request": {memoryOf("requests: {memory: 128Mi}"), memoryOf("limits: {memory: 64Mi}"), "64Mi", "64Mi"},
-		"none is set any more":            {memoryOf("limits: {memory: 1Gi}"), "", "1Gi", "32Mi"},
-		"of a config that has a fault":    {"", memoryOf("limits: {memory: 1Gi}") + "x", "256Mi", "32Mi"},
+		"none is set any more":            {memoryOf("limits: {memory: 1Gi}"), "", "1Gi", "0"},
+		"of a config that has a fault":    {"", memoryOf("limits: {memory: 1Gi}") + "x", "256Mi", "0"},
 	} {
 		for _, undo := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, an undo %t", name, undo), func(t *testing.T) {

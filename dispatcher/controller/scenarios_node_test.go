@@ -23,7 +23,7 @@ func TestOursOnlyOnceTheSchedulerHasSelectedANode(t *testing.T) {
 		w.CreateClass("gold", corev1.PersistentVolumeReclaimDelete, fakecluster.WaitForFirstConsumer)
 		w.CreateServiceAccount("true")
 		w.CreateConfig("gold", "gold", "run-on", "selected-node")
-		fakecluster.Create(w, fakecluster.Admin, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1", Labels: map[string]string{corev1.LabelTopologyZone: "west"}}})
+		fakecluster.Create(w, fakecluster.Admin, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1", Labels: map[string]string{corev1.LabelHostname: "node-1", corev1.LabelTopologyZone: "west"}}})
 		w.Start()
 		claim := w.CreateClaim("data")
 		w.Advance(time.Hour)

@@ -8,7 +8,8 @@ import (
 )
 
 // Action is the one thing to do next. Each action makes at most one write, but Confirm first deletes
-// PVs. The methods below are the table of what is to be known of each beside that write.
+// PVs, and RecordOutcome ends the sidecars of a pod. The methods below are the table of what is to
+// be known of each beside that write.
 //
 //sumtype:decl
 type Action interface{ traits() traits }

@@ -151,11 +151,11 @@ func TestAClaimWaitsBehindTheProbe(t *testing.T) {
 		change func(*Target)
 		want   string
 	}{
-		"the probe cannot start":                   {run: cancelled, probe: aProbe, want: "decide.AwaitSlot"},
-		"the probe has started, or has ended":      {run: cancelled, want: "decide.Launch"},
-		"the claim asks for something else":        {run: cancelled, probe: aProbe, change: func(t *Target) { t.Hash = "h2" }, want: "decide.Launch"},
-		"its own run has waited for its timeout":   {run: never, probe: aProbe, change: func(t *Target) { t.MaxAttempts = 0 }, want: "decide.Launch"},
-		"its own run has waited, and was the last": {run: never, want: "decide.ReportProblem"},
+		"the probe cannot start":                     {run: cancelled, probe: aProbe, want: "decide.AwaitSlot"},
+		"the probe has started, or has ended":        {run: cancelled, want: "decide.Launch"},
+		"the claim asks for something else":          {run: cancelled, probe: aProbe, change: func(t *Target) { t.Hash = "h2" }, want: "decide.Launch"},
+		"its own run has waited for its timeout":     {run: never, probe: aProbe, change: func(t *Target) { t.MaxAttempts = 0 }, want: "decide.Launch"},
+		"its own run has waited, and was no attempt": {run: never, want: "decide.Launch"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			provision := target

@@ -215,13 +215,13 @@ func (v View) due(r *Run, t Target) time.Time {
 	return at
 }
 
-// nextAttempt returns the attempt of the run that follows. A run that was disrupted from outside
-// does not count.
+// nextAttempt returns the attempt of the run that follows. A run that was disrupted from outside,
+// or never started, does not count.
 func nextAttempt(last *Run) int {
 	switch {
 	case last == nil:
 		return 1
-	case !last.Outcome.Counted():
+	case !last.Outcome.Verdict.Counted():
 		return max(last.Attempt, 1)
 	default:
 		return last.Attempt + 1
@@ -252,7 +252,7 @@ func (v View) retryAt(r *Run) time.Time {
 
 // hasExhaustedAttempts reports whether a run was the last that the config's max-attempts allows.
 func hasExhaustedAttempts(r *Run, t Target) bool {
-	return t.MaxAttempts > 0 && r.Outcome.Counted() && r.Attempt >= t.MaxAttempts && !hasChanged(r, t)
+	return t.MaxAttempts > 0 && r.Outcome.Verdict.Counted() && r.Attempt >= t.MaxAttempts && !hasChanged(r, t)
 }
 
 // Problemf returns a problem with a note that is formatted as by fmt.Sprintf.

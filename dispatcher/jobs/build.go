@@ -40,6 +40,8 @@ type Plan struct {
 	// AnyNode is set if the node that the run should go to no longer exists, so that the run goes
 	// to any node.
 	AnyNode bool
+	// Taints are those of the node that the run must go to.
+	Taints []corev1.Taint
 	// KubeAPI is the API server's URL, for images that read only their environment.
 	KubeAPI string
 	// With are the plans of the other requests that the Job serves. All have the Config, the Verb,

@@ -173,8 +173,9 @@ func TestOnePodPerJobRunsOnce(t *testing.T) {
 	}
 }
 
-func TestContainerThatWritesNoPVHasNoToken(t *testing.T) {
-	for writer, want := range map[config.Writer]*bool{config.ContainerWrites: nil, config.DispatcherWrites: new(false)} {
+// Whether it has one is not left to its ServiceAccount.
+func TestOnlyAContainerThatWritesThePVHasAToken(t *testing.T) {
+	for writer, want := range map[config.Writer]*bool{config.ContainerWrites: new(true), config.DispatcherWrites: new(false)} {
 		job := fixture.Build(t, fixture.Provision(fixture.Config(t, "Delete", map[string]string{"write-pv": string(writer)}), fixture.Claim()))
 		if got := job.Spec.Template.Spec.AutomountServiceAccountToken; !ptr.Equal(got, want) {
 			t.Errorf("%s: %v, want %v", writer, got, want)

@@ -32,17 +32,15 @@ type Outcome struct {
 // Cancelled is the Reason of a run that was NotStarted because its Job was deleted before.
 const Cancelled = "Cancelled"
 
-// Counted reports whether a run with this outcome counts as an attempt. One that was disrupted from
-// outside, or cancelled before it started, does not.
-func (o Outcome) Counted() bool {
-	return o.Verdict.Counted() && (o.Verdict != contract.NotStarted || o.Reason != Cancelled)
-}
-
 func (o Outcome) whyNotStarted() string {
-	if o.Reason == Cancelled {
+	switch o.Reason {
+	case "":
+		return "its container never started"
+	case Cancelled:
 		return "its Job was deleted, and its container never started"
+	default:
+		return o.Reason + ", its container never started"
 	}
-	return "its container never started"
 }
 
 // String returns how a run ended in a few words, such as "exit code 75".

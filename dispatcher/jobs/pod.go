@@ -48,6 +48,7 @@ func podTemplate(p Plan) (corev1.PodTemplateSpec, error) {
 		return merged, err
 	}
 	requireNodes(&merged.Spec, nodesFor(p))
+	tolerate(&merged.Spec, tolerations(p))
 	return merged, nil
 }
 
@@ -112,9 +113,15 @@ func overlay(base corev1.PodTemplateSpec, over []byte) (corev1.PodTemplateSpec, 
 }
 
 // baseline returns the part that a config's pod-template may change, as far as Pod Security allows.
+// It requests no CPU and no memory: a pod that fills its node waits for its volume, and would wait
+// for a pod that finds no room there. Zero is said, and not left out, for the default of a
+// LimitRange would take its place, and a ResourceQuota refuses a pod that says nothing.
 func baseline(cfg config.Config) corev1.PodTemplateSpec {
 	return corev1.PodTemplateSpec{Spec: corev1.PodSpec{
-		NodeSelector: cfg.NodeSelector,
+		NodeSelector: nodeSelector(cfg),
+		// A ServiceAccount may say that its pods get no token. The container needs one to write the
+		// PV, and a template may bring another.
+		AutomountServiceAccountToken: new(true),
 		SecurityContext: &corev1.PodSecurityContext{
 			RunAsNonRoot:   new(true),
 			RunAsUser:      new(int64(nonRoot)),
@@ -130,7 +137,7 @@ func baseline(cfg config.Config) corev1.PodTemplateSpec {
 				Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
 			},
 			Resources: corev1.ResourceRequirements{
-				Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m")},
+				Requests: corev1.ResourceList{corev1.ResourceCPU: resource.Quantity{}},
 			},
 		}},
 	}}
@@ -141,9 +148,6 @@ func baseline(cfg config.Config) corev1.PodTemplateSpec {
 // as often as max-parallel allows. kubectl needs some 50 MB, and so does cinder-provisioner for
 // 10,000 volumes in pages of 1,000.
 const MemoryLimit = "256Mi"
-
-// memoryRequest is how much memory is reserved for the container unless a template says otherwise.
-const memoryRequest = "32Mi"
 
 // defaultMemory adds what a template does not say of the container's memory. The API server refuses
 // a request above the limit, and a container that may have more than its pod, so where a template
@@ -156,16 +160,10 @@ func defaultMemory(spec *corev1.PodSpec, present resource.Quantity) {
 	i := slices.IndexFunc(spec.Containers, func(c corev1.Container) bool { return c.Name == contract.Container })
 	r := &spec.Containers[i].Resources
 	limitMemory(r, present)
-	request, asks := r.Requests[corev1.ResourceMemory]
+	request := r.Requests[corev1.ResourceMemory] // zero, and not what Kubernetes takes for it: the limit
 	limit, ends := r.Limits[corev1.ResourceMemory]
-	if !asks {
-		request = resource.MustParse(memoryRequest)
-	}
 	if !ends {
 		limit = resource.MustParse(MemoryLimit)
-	}
-	if request.Cmp(limit) > 0 && !asks {
-		request = limit
 	}
 	if request.Cmp(limit) > 0 && !ends {
 		limit = request
@@ -278,7 +276,7 @@ func secretFiles(name string) corev1.Volume {
 	}}}
 }
 
-// automountToken returns whether the pod gets a token, nil for Kubernetes' default.
+// automountToken returns that the pod gets no token, or nil where the template decides.
 func automountToken(w config.Writer) *bool {
 	if w == config.DispatcherWrites {
 		return new(false)

@@ -4,7 +4,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -85,6 +87,51 @@ func requireNodes(spec *corev1.PodSpec, need *corev1.NodeSelector) {
 		}
 	}
 	*at = &corev1.NodeSelector{NodeSelectorTerms: terms}
+}
+
+// nodeSelector returns the config's node selector, for nodes of the operating system of the images.
+func nodeSelector(cfg config.Config) map[string]string {
+	out := map[string]string{corev1.LabelOSStable: config.DefaultOS}
+	maps.Copy(out, cfg.NodeSelector)
+	return out
+}
+
+// tolerations returns what a run tolerates that must go to one node: no other node can do its work.
+// Those are the taints by which an administrator keeps other pods away, and of Kubernetes' own that
+// of a cordoned node and of one that is short of memory. A kubelet under pressure of disk or PIDs
+// rejects the pod (pkg/kubelet/eviction, Admit), so that is waited out. A node that is not Ready
+// would start nothing, and a pod without a node can be cancelled. It is evicted from such a node as
+// any pod is, for then an event names the node.
+func tolerations(p Plan) []corev1.Toleration {
+	if nodesFor(p) == nil || p.Request.SelectedNode == "" {
+		return nil
+	}
+	out := []corev1.Toleration{tolerationOf(corev1.TaintNodeUnschedulable, ""), tolerationOf(corev1.TaintNodeMemoryPressure, "")}
+	for _, taint := range p.Taints {
+		if taint.Effect == corev1.TaintEffectNoSchedule && !strings.HasPrefix(taint.Key, "node.kubernetes.io/") {
+			out = append(out, tolerationOf(taint.Key, taint.Value))
+		}
+	}
+	return out
+}
+
+// tolerationOf returns what tolerates a taint of the effect NoSchedule, of any value if that is
+// empty.
+func tolerationOf(key, value string) corev1.Toleration {
+	t := corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}
+	if value != "" {
+		t.Operator, t.Value = corev1.TolerationOpEqual, value
+	}
+	return t
+}
+
+// tolerate adds tolerations to those that a template has set.
+func tolerate(spec *corev1.PodSpec, more []corev1.Toleration) {
+	for _, t := range more {
+		if !slices.Contains(spec.Tolerations, t) {
+			spec.Tolerations = append(spec.Tolerations, t)
+		}
+	}
 }
 
 // bothTerms returns a term that holds where a and b hold. A term without requirements holds

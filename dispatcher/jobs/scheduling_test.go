@@ -72,6 +72,62 @@ func TestRunGoesToItsNodes(t *testing.T) {
 	}
 }
 
+// No other node can do the work of a run that must go to one. Of Kubernetes' own taints it tolerates
+// those under which a kubelet starts it.
+func TestARunToleratesTheTaintsOfItsNode(t *testing.T) {
+	taints := []corev1.Taint{
+		{Key: "storage", Value: "only", Effect: corev1.TaintEffectNoSchedule},
+		{Key: "node-role.kubernetes.io/control-plane", Effect: corev1.TaintEffectNoSchedule},
+		{Key: "busy", Effect: corev1.TaintEffectPreferNoSchedule},
+		{Key: "maintenance", Effect: corev1.TaintEffectNoExecute},
+		{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoSchedule},
+		{Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoExecute},
+		{Key: corev1.TaintNodeDiskPressure, Effect: corev1.TaintEffectNoSchedule},
+		{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule},
+	}
+	const ofTemplate = "spec: {tolerations: [{key: mine, operator: Exists}]}"
+	for name, tt := range map[string]struct{ runOn, template, node, want string }{
+		"the scheduler's choice": {"selected-node", "", "node-1", "node.kubernetes.io/unschedulable node.kubernetes.io/memory-pressure storage=only node-role.kubernetes.io/control-plane"},
+		"with a template's":      {"selected-node", ofTemplate, "node-1", "mine node.kubernetes.io/unschedulable node.kubernetes.io/memory-pressure storage=only node-role.kubernetes.io/control-plane"},
+		"anywhere":               {"any", ofTemplate, "node-1", "mine"},
+		"nobody selected a node": {"selected-node", "", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := fixture.Config(t, "Delete", map[string]string{"run-on": tt.runOn, "pod-template": tt.template})
+			p := fixture.Provision(cfg, fixture.Claim(fixture.Annotated("volume.kubernetes.io/selected-node", tt.node)))
+			p.Taints = taints
+			var got []string
+			for _, toleration := range fixture.Build(t, p).Spec.Template.Spec.Tolerations {
+				got = append(got, strings.TrimSuffix(toleration.Key+"="+toleration.Value, "="))
+				if toleration.Key != "mine" && toleration.Effect != corev1.TaintEffectNoSchedule {
+					t.Errorf("it has %+v", toleration)
+				}
+			}
+			if strings.Join(got, " ") != tt.want {
+				t.Errorf("it tolerates %v, want %s", got, tt.want)
+			}
+		})
+	}
+}
+
+// An image is made for one operating system, and a node of another cannot start it.
+func TestARunGoesToNodesOfItsOperatingSystem(t *testing.T) {
+	for name, tt := range map[string]struct{ selector, template, want string }{
+		"by itself":      {"", "", "linux"},
+		"beside others":  {"disk=ssd", "", "linux"},
+		"the config's":   {"kubernetes.io/os=windows", "", "windows"},
+		"the template's": {"", "spec: {nodeSelector: {kubernetes.io/os: windows}}", "windows"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := fixture.Config(t, "Delete", map[string]string{"node-selector": tt.selector, "pod-template": tt.template})
+			got := fixture.Build(t, fixture.Provision(cfg, fixture.Claim())).Spec.Template.Spec.NodeSelector
+			if got[corev1.LabelOSStable] != tt.want || tt.selector == "disk=ssd" && got["disk"] != "ssd" {
+				t.Errorf("its node selector is %v", got)
+			}
+		})
+	}
+}
+
 func TestPreferencesOfTheTemplateAreKept(t *testing.T) {
 	cfg := fixture.Config(t, "Delete", map[string]string{"run-on": "selected-node", "pod-template": `
 spec:

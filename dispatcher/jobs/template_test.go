@@ -1,6 +1,7 @@
 package jobs_test
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strconv"
@@ -252,17 +253,17 @@ func TestNullAtAnyLevelOfATemplateIsRefusedByItsPath(t *testing.T) {
 // The API server refuses a pod that asks for more memory than it may have.
 func TestMemoryIsLimitedUnlessATemplateSaysOtherwise(t *testing.T) {
 	for name, tt := range map[string]struct{ template, request, limit string }{
-		"no template":                   {"", "32Mi", "256Mi"},
-		"another container's":           {"{containers: [{name: notify, image: x, resources: {limits: {memory: 1Gi}}}]}", "32Mi", "256Mi"},
-		"a larger limit":                {resources("limits: {memory: 2Gi}"), "32Mi", "2Gi"},
-		"a limit below what is asked":   {resources("limits: {memory: 16Mi}"), "16Mi", "16Mi"},
+		"no template":                   {"", "0", "256Mi"},
+		"another container's":           {"{containers: [{name: notify, image: x, resources: {limits: {memory: 1Gi}}}]}", "0", "256Mi"},
+		"a larger limit":                {resources("limits: {memory: 2Gi}"), "0", "2Gi"},
+		"a small limit":                 {resources("limits: {memory: 16Mi}"), "0", "16Mi"},
 		"a small request":               {resources("requests: {memory: 8Mi}"), "8Mi", "256Mi"},
 		"a request above the limit":     {resources("requests: {memory: 1Gi}"), "1Gi", "1Gi"},
 		"both":                          {resources("requests: {memory: 64Mi}, limits: {memory: 128Mi}"), "64Mi", "128Mi"},
-		"other resources":               {resources("requests: {cpu: 1}, limits: {cpu: 2}"), "32Mi", "256Mi"},
+		"other resources":               {resources("requests: {cpu: 1}, limits: {cpu: 2}"), "0", "256Mi"},
 		"a limit for the whole pod":     {"{resources: {limits: {memory: 24Mi}}}", "0", "0"},
 		"a request for the whole pod":   {"{resources: {requests: {memory: 24Mi}}}", "0", "0"},
-		"other resources for all of it": {"{resources: {limits: {cpu: 1}}}", "32Mi", "256Mi"},
+		"other resources for all of it": {"{resources: {limits: {cpu: 1}}}", "0", "256Mi"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			src := bare(t).Source
@@ -278,6 +279,26 @@ func TestMemoryIsLimitedUnlessATemplateSaysOtherwise(t *testing.T) {
 			got := pod.Containers[i].Resources
 			if request, limit := got.Requests.Memory().String(), got.Limits.Memory().String(); request != tt.request || limit != tt.limit {
 				t.Errorf("request %s, limit %s; want %s and %s", request, limit, tt.request, tt.limit)
+			}
+		})
+	}
+}
+
+// A pod that fills its node waits for its volume, and its provisioning pod must find room there. What
+// it requests is said, and not left to the defaults of a namespace.
+func TestNothingIsRequestedThatAFullNodeCannotGive(t *testing.T) {
+	for name, tt := range map[string]struct{ template, cpu string }{
+		"no template":   {"", "0"},
+		"a CPU limit":   {resources("limits: {cpu: 1}"), "0"},
+		"a CPU request": {resources("requests: {cpu: 100m}"), "100m"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := fixture.Config(t, "Delete", map[string]string{"pod-template": "spec: " + cmp.Or(tt.template, "{}")})
+			requests := fixture.Build(t, fixture.Provision(cfg, fixture.Claim())).Spec.Template.Spec.Containers[0].Resources.Requests
+			cpu, hasCPU := requests[corev1.ResourceCPU]
+			memory, hasMemory := requests[corev1.ResourceMemory]
+			if !hasCPU || !hasMemory || cpu.String() != tt.cpu || !memory.IsZero() {
+				t.Errorf("it requests %v", requests)
 			}
 		})
 	}

@@ -12,6 +12,8 @@ func (b *Observer) observeDelete(ctx context.Context, reader cluster.Reader, o *
 	o.Delete = b.Delete(o.UID, o.madeUnder())
 	if o.PV != nil {
 		o.VolumeNode = b.TopologyOf(pvs.NodeOf(o.PV))
+	} else if made := o.View.MayHaveMade(); made != nil {
+		o.VolumeNode = b.TopologyOf(made.Node)
 	}
 	err := b.observeMissingNode(ctx, reader, o)
 	o.View.Delete = o.Delete.Target

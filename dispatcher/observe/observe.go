@@ -57,7 +57,7 @@ type Observation struct {
 	Holder *corev1.PersistentVolumeClaim
 	Size   resource.Quantity
 	// SelectedNode is where a pending claim is to be provisioned, VolumeNode where its volume is,
-	// as far as claim and PV say.
+	// or may have been made, as far as claim, PV and the newest run say.
 	SelectedNode, VolumeNode resolve.NodeTopology
 	// NextRevision is the number under which the config of a pending claim would be stored.
 	// StoredRevision is the stored one, or nil.

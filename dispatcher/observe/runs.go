@@ -32,7 +32,7 @@ func (b *Observer) runOf(ctx context.Context, reader cluster.Reader, o *Observat
 	}
 	o.Pods[job.Name] = pods
 	others := runs.OthersOf(job, run.Record.Record)
-	run.Shared, run.PodKept = others.Wanted, run.First && !others.Unrecorded && slices.ContainsFunc(pods, runs.HasFinalizer)
+	run.Shared, run.PodKept = others.Wanted, run.First && !others.Unrecorded && len(runs.ReleasablePods(pods)) > 0
 	if run.Recorded == nil && !runs.HasEnded(job, pods, b.Clock.Now()) {
 		err = b.observeUnfinished(ctx, reader, &run, job, pods)
 		return run, err

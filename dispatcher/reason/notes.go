@@ -93,6 +93,12 @@ func NotSelected(node, class string) string {
 		"Remedy: list the nodes that can run the Jobs in the class's allowedTopologies. The scheduler follows them", node, class)
 }
 
+// NoHostname says that no PersistentVolume could name the selected node.
+func NoHostname(node, class string) string {
+	return fmt.Sprintf("the selected node %s does not have the label %s, so no PersistentVolume can name it, and no Job of the class %s is created there. Remedy: kubectl label node %s %s=%s. "+
+		"Or list other nodes in the class's allowedTopologies", node, corev1.LabelHostname, class, node, corev1.LabelHostname, node)
+}
+
 // Repelled says that a selected node has a taint that the config's pod does not tolerate.
 func Repelled(node, taint, class string) string {
 	return fmt.Sprintf("the selected node %s cannot run a Job of the class %s: the pod-template of its config does not tolerate the taint %s. Remedy: add the toleration to "+
@@ -149,6 +155,28 @@ func KeptOnRecord(namespace, job, forget string) string {
 func RetainedInDoubt(namespace, job, forget string) string {
 	return "the Job " + job + " ended with exit code 0, but its PersistentVolume does not exist. The reclaim policy is Retain, so the volume is kept. Remedy: delete the volume " +
 		"in the storage if no user needs it. Then give up the record: " + annotateJob(namespace, job, forget)
+}
+
+// CouldNotStart says that the container runtime could not start the container of a run.
+func CouldNotStart(why, message string) string {
+	return fmt.Sprintf("the container runtime could not start the container (%s): %s. It has done nothing, and does not count as an attempt. Remedy: an administrator must correct the image, or "+
+		"command and args in the pod-template, in the class's ConfigMap", why, abridge(message))
+}
+
+// Rejected says that the kubelet did not admit the pod of a run.
+func Rejected(why, message string) string {
+	return fmt.Sprintf("the kubelet did not start the pod (%s): %s. It has done nothing, and does not count as an attempt. Remedy: an administrator must correct what the kubelet says of the node, or "+
+		"change resources or nodes in the class's ConfigMap", why, abridge(message))
+}
+
+// abridge shortens a message of Kubernetes, so that the remedy after it fits into an event.
+func abridge(message string) string {
+	const most = 400
+	message = strings.TrimSuffix(message, ".")
+	if len(message) <= most {
+		return message
+	}
+	return strings.ToValidUTF8(message[:most], "") + "…"
 }
 
 // annotateJob is the command that annotates a Job. Its namespace may be unknown.

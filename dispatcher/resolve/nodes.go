@@ -1,6 +1,7 @@
 package resolve
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -13,13 +14,16 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 )
 
-// NodeTopology is where a node is: its name, and those of its labels that say its place.
+// NodeTopology is where a node is: its name, and those of its labels that say its place. Taints are
+// what keeps pods away from it.
 type NodeTopology struct {
 	Name   string
 	Labels map[string]string
+	Taints []corev1.Taint
 }
 
 // topologyLabels are the labels that say where a node is.
@@ -41,7 +45,7 @@ func (f *Resolver) TopologyOf(name string) NodeTopology {
 
 // topologyOfNode returns where a node is, by its labels.
 func topologyOfNode(node *corev1.Node) NodeTopology {
-	out := NodeTopology{Name: node.Name, Labels: map[string]string{}}
+	out := NodeTopology{Name: node.Name, Labels: map[string]string{}, Taints: node.Spec.Taints}
 	for _, label := range topologyLabels {
 		if value := node.Labels[label]; value != "" {
 			out.Labels[label] = value
@@ -94,8 +98,12 @@ func (r *Resolved) whyExcluded(node *corev1.Node) string {
 	if !r.Target.OnSelectedNode {
 		return ""
 	}
+	if node.Labels[corev1.LabelHostname] == "" {
+		return reason.NoHostname(node.Name, r.Class.Name)
+	}
 	pod := r.Config.Scheduling
-	if fits, err := nodeaffinity.NewRequiredNodeAffinity(pod.NodeSelector, pod.Affinity).Match(node); err == nil && !fits {
+	fits, err := nodeaffinity.NewRequiredNodeAffinity(pod.NodeSelector, pod.Affinity).Match(node)
+	if err == nil && !fits || isOfAnotherOS(node, pod.NodeSelector) {
 		return reason.NotSelected(node.Name, r.Class.Name)
 	}
 	if taint := r.repelledBy(node); taint != nil {
@@ -104,13 +112,19 @@ func (r *Resolved) whyExcluded(node *corev1.Node) string {
 	return ""
 }
 
-// repelledBy returns a taint of a node that the config's pod does not tolerate, or nil. Those by
-// which Kubernetes says how a node is at the moment do not count: a node that is cordoned or not
-// Ready is waited for.
+// isOfAnotherOS reports whether a node's operating system is not that of the config's pod.
+func isOfAnotherOS(node *corev1.Node, selector map[string]string) bool {
+	system := node.Labels[corev1.LabelOSStable]
+	return system != "" && system != cmp.Or(selector[corev1.LabelOSStable], config.DefaultOS)
+}
+
+// repelledBy returns a taint of a node that ends the config's pod there, or nil. Those of the effect
+// NoSchedule do not count: the pod tolerates them, or Kubernetes says by them how a node is at the
+// moment, and it is waited for.
 func (r *Resolved) repelledBy(node *corev1.Node) *corev1.Taint {
 	for i := range node.Spec.Taints {
 		taint := &node.Spec.Taints[i]
-		passes := taint.Effect == corev1.TaintEffectPreferNoSchedule || strings.HasPrefix(taint.Key, "node.kubernetes.io/")
+		passes := taint.Effect != corev1.TaintEffectNoExecute || strings.HasPrefix(taint.Key, "node.kubernetes.io/")
 		if !passes && !scheduling.TolerationsTolerateTaint(klog.Background(), r.Config.Scheduling.Tolerations, taint, true) {
 			return taint
 		}

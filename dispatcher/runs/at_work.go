@@ -21,27 +21,24 @@ func HoldsSlot(job *batchv1.Job, pods []*corev1.Pod, now time.Time) bool {
 	}
 }
 
-// IsAtWork reports whether a container of a pod may be at work now or later. Without a report from
-// its node that its containers have ended it may until the pod's own deadline.
+// IsAtWork reports whether the container of a pod may be at work now or later. Without a report
+// from its node that it has ended it may until the pod's own deadline.
 func IsAtWork(pod *corev1.Pod, now time.Time) bool {
 	may, _ := MayRun(pod, now)
-	return may && !HaveContainersEnded(pod)
+	return may && !HasContainerEnded(pod)
 }
 
-// HaveContainersEnded reports whether a pod's node says that all its containers have ended. The
-// pod's phase follows when its sandbox and network have been removed. Until then the end is not
-// final: a node that starts anew may run a container again. So this frees a slot, and nothing else
-// is launched for the claim.
-func HaveContainersEnded(pod *corev1.Pod) bool {
-	statuses := slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses)
-	known := len(statuses) == len(pod.Spec.InitContainers)+len(pod.Spec.Containers)
-	return known && len(statuses) > 0 && !slices.ContainsFunc(statuses, func(s corev1.ContainerStatus) bool { return s.State.Terminated == nil })
-}
+// HasContainerEnded reports whether a pod's node says that the container "provisioner" has ended.
+// The pod's phase follows when its sidecars have ended, and its sandbox and network have been
+// removed. Until then the end is not final: a node that starts anew may run a container again. So
+// this frees a slot, and nothing else is started for the claim.
+func HasContainerEnded(pod *corev1.Pod) bool { return terminatedState(pod) != nil }
 
 // IsOver reports whether no container of a pod can be running any more, as its node has said, or
-// since it never had one.
+// since it never had one. Of a pod that was deleted by force the node says nothing more than that
+// the container "provisioner" has ended.
 func IsOver(pod *corev1.Pod) bool {
-	return isDeletedUnscheduled(pod) || hasPodEnded(pod) && !isUnconfirmed(pod)
+	return isDeletedUnscheduled(pod) || hasPodEnded(pod) && !isUnconfirmed(pod) || isForceDeleted(pod) && HasContainerEnded(pod)
 }
 
 // HasReportedEnd reports whether a Job alone shows that no container of it can be running any more:

@@ -25,13 +25,15 @@ const outOfMemory = "OOMKilled"
 // maxKept is how much of a run's message is kept on its Job, in bytes.
 const maxKept = 1024
 
-// hasUnfinishedPod reports whether the dispatcher waits for any of a Job's pods. It does not wait
-// for a pod that was deleted by force: such a pod may still run, but no node will ever report its
-// end.
+// hasUnfinishedPod reports whether the dispatcher waits for the container of any of a Job's pods.
 func hasUnfinishedPod(pods []*corev1.Pod) bool {
-	return slices.ContainsFunc(pods, func(pod *corev1.Pod) bool {
-		return !hasPodEnded(pod) && !isDeletedUnscheduled(pod) && !isForceDeleted(pod)
-	})
+	return slices.ContainsFunc(pods, func(pod *corev1.Pod) bool { return isUnfinished(pod) && !HasOnlySidecars(pod) })
+}
+
+// isUnfinished reports whether a node is to report the end of a pod. None ever will of a pod that
+// was deleted by force: such a pod may still run.
+func isUnfinished(pod *corev1.Pod) bool {
+	return !hasPodEnded(pod) && !isDeletedUnscheduled(pod) && !isForceDeleted(pod)
 }
 
 // hasPodEnded reports whether a pod has succeeded or failed.
@@ -59,10 +61,12 @@ func HasFinalizer(pod *corev1.Pod) bool { return slices.Contains(pod.Finalizers,
 // under way.
 const inFlight = 15 * time.Second
 
-// HasEnded reports whether a Job has ended: it is Complete or Failed, or it was deleted and no pod
-// of it runs or will run. pods must be live where a decision depends on a deletion.
+// HasEnded reports whether a run has ended: its Job is Complete or Failed, or only sidecars of its
+// pod are left, or the Job was deleted and no pod of it runs or will run. pods must be live where a
+// decision depends on a deletion.
 func HasEnded(job *batchv1.Job, pods []*corev1.Pod, now time.Time) bool {
-	return IsFinished(job) || job.DeletionTimestamp != nil && !hasUnfinishedPod(pods) && !now.Before(noPodAfter(job, pods))
+	return IsFinished(job) || slices.ContainsFunc(pods, HasOnlySidecars) && !hasUnfinishedPod(pods) ||
+		job.DeletionTimestamp != nil && !hasUnfinishedPod(pods) && !now.Before(noPodAfter(job, pods))
 }
 
 // noPodAfter returns from when on a deleted Job without a pod is known to get none.
@@ -113,7 +117,7 @@ func Read(job *batchv1.Job, pods []*corev1.Pod, now time.Time) Outcome {
 		pod = nil // another pod of the Job says nothing of the one that ran
 	}
 	if pod != nil {
-		readPod(&out, pod)
+		readPod(&out, job, pod)
 		readCapacity(&out, job, pod)
 	}
 	if c != nil {
@@ -248,22 +252,30 @@ func newestPod(pods []*corev1.Pod) *corev1.Pod {
 	return last
 }
 
-// readPod completes an outcome by the pod's status.
-func readPod(out *Outcome, pod *corev1.Pod) {
-	if pod.Status.Reason != "" {
+// readPod completes an outcome by the pod's status. What became of the pod after its container had
+// ended by itself is no part of it.
+func readPod(out *Outcome, job *batchv1.Job, pod *corev1.Pod) {
+	terminated, byItself := terminatedState(pod), hasEndedByItself(job, pod)
+	if pod.Status.Reason != "" && !byItself {
 		out.Reason, out.Message = pod.Status.Reason, printable(pod.Status.Message)
 	}
-	terminated := terminatedState(pod)
 	if terminated != nil {
 		readContainer(out, terminated)
 	}
+	if terminated == nil || terminated.ExitCode != contract.ExitDone {
+		readEnd(out, job, pod, byItself)
+	}
+}
+
+// readEnd completes the outcome of a run that is not done by what has ended its pod.
+func readEnd(out *Outcome, job *batchv1.Job, pod *corev1.Pod, byItself bool) {
 	switch {
-	case terminated != nil && terminated.ExitCode == contract.ExitDone:
-	case wasNeverMade(pod):
-		out.Verdict, out.ExitCode = contract.NotStarted, nil
+	case wasNeverMade(pod) && !wasRejectedLate(job, pod):
+		readNeverMade(out, pod)
+	case byItself:
 	case wasDisrupted(pod):
 		out.Verdict = contract.Disrupted
-	case pod.Status.Phase == corev1.PodFailed && (terminated == nil || pod.Status.Reason != ""):
+	case pod.Status.Phase == corev1.PodFailed && (terminatedState(pod) == nil || pod.Status.Reason != ""):
 		out.Verdict = contract.TryAgain // evicted for its own resource usage, or past its deadline
 	}
 }
@@ -287,30 +299,20 @@ func readCapacity(out *Outcome, job *batchv1.Job, pod *corev1.Pod) {
 
 // terminatedState returns how the container "provisioner" ended, or nil.
 func terminatedState(pod *corev1.Pod) *corev1.ContainerStateTerminated {
-	for _, s := range pod.Status.ContainerStatuses {
-		if s.Name == contract.Container {
-			return s.State.Terminated
-		}
+	if s := containerStatus(pod); s != nil {
+		return s.State.Terminated
 	}
 	return nil
 }
 
-// wasNeverMade reports whether the container was never created. Either the pod had no node, or the
-// kubelet had not created the container, for lack of an image or a Secret, when it stopped the pod
-// at its deadline or on its deletion. Only the kubelet's status counts: the last known status of a
-// pod on a lost node may be old.
-func wasNeverMade(pod *corev1.Pod) bool {
-	if isDeletedUnscheduled(pod) {
-		return true
+// containerStatus returns the status of the container "provisioner", or nil.
+func containerStatus(pod *corev1.Pod) *corev1.ContainerStatus {
+	for i, s := range pod.Status.ContainerStatuses {
+		if s.Name == contract.Container {
+			return &pod.Status.ContainerStatuses[i]
+		}
 	}
-	givenUp := pod.Status.Reason == "DeadlineExceeded" || pod.DeletionTimestamp != nil
-	if pod.Status.Phase != corev1.PodFailed || !givenUp || isDisruptionTarget(pod) {
-		return false
-	}
-	statuses := slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses)
-	return len(statuses) > 0 && !slices.ContainsFunc(statuses, func(s corev1.ContainerStatus) bool {
-		return s.ContainerID != "" || s.LastTerminationState.Terminated != nil
-	})
+	return nil
 }
 
 // wasDisrupted reports whether the pod was evicted by a drain, a preemption or node pressure, or

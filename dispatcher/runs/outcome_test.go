@@ -88,6 +88,11 @@ func neverMade(pod *corev1.Pod) {
 	}
 }
 
+// waits leaves the status of the container as the kubelet does before it creates it.
+func waits(pod *corev1.Pod) {
+	pod.Status.ContainerStatuses[1].ContainerID, pod.Status.ContainerStatuses[1].State = "", corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{}}
+}
+
 func neverRan(pod *corev1.Pod) { pod.Status.ContainerStatuses = nil }
 
 func TestEveryExitCodeHasItsVerdict(t *testing.T) {
@@ -140,9 +145,9 @@ func TestFailuresHaveTheirVerdict(t *testing.T) {
 				Message: "Usage of EmptyDir volume \"tmp\" exceeds the limit \"64Mi\".", Finished: ended,
 			},
 		},
-		"evicted before it ran counts": {
+		"evicted for its own use before it ran counts": {
 			failed(),
-			[]*corev1.Pod{exited(1, "", neverRan, because("Evicted", "Pod ephemeral local storage usage exceeds"))},
+			[]*corev1.Pod{exited(1, "", waits, because("Evicted", "Pod ephemeral local storage usage exceeds"))},
 			runs.Outcome{Verdict: contract.TryAgain, Reason: "Evicted", Message: "Pod ephemeral local storage usage exceeds", Finished: ended},
 		},
 		"drained, preempted or tainted is nobody's fault": {
@@ -234,16 +239,16 @@ func TestFailuresHaveTheirVerdict(t *testing.T) {
 	}
 }
 
-func TestDisruptedRunsAreNotCounted(t *testing.T) {
+func TestRunsThatWereDisruptedOrNeverStartedAreNotCounted(t *testing.T) {
 	for verdict, want := range map[contract.Verdict]bool{
 		contract.Done: true, contract.BadConfig: true, contract.BadRequest: true, contract.NoCapacity: true,
 		contract.NoCredentials: true, contract.TryAgain: true, contract.Disrupted: false, contract.Unknown: false,
-		contract.Unlisted: false,
+		contract.Unlisted: false, contract.NotStarted: false,
 	} {
 		if verdict.Counted() != want {
 			t.Errorf("%s.Counted() = %v", verdict, !want)
 		}
-		if made := verdict == contract.BadConfig || verdict == contract.NoCredentials; verdict.MadeNothing() != made {
+		if made := verdict == contract.BadConfig || verdict == contract.NoCredentials || verdict == contract.NotStarted; verdict.MadeNothing() != made {
 			t.Errorf("%s.MadeNothing() = %v", verdict, !made)
 		}
 	}
@@ -272,17 +277,21 @@ func TestEndedByItsNodeMeansThatNoPodOfTheJobCanRun(t *testing.T) {
 		pods []*corev1.Pod
 		want bool
 	}{
-		"new":                                {jobThat("", ""), nil, false},
-		"its pod ended, no verdict yet":      {jobThat("", ""), []*corev1.Pod{exited(0, "")}, false},
-		"about to fail, its pod terminating": {jobThat(batchv1.JobFailureTarget, ""), []*corev1.Pod{running}, false},
-		"suspended":                          {suspended, nil, false},
-		"complete":                           {jobThat(batchv1.JobComplete, ""), nil, true},
-		"failed":                             {failed(), nil, true},
-		"deleted, its pod runs":              {terminating(jobThat("", "")), []*corev1.Pod{exited(0, ""), running}, false},
-		"deleted, its pod waits":             {terminating(jobThat("", "")), []*corev1.Pod{waiting}, false},
-		"deleted, its node is lost":          {terminating(jobThat("", "")), []*corev1.Pod{lost}, false},
-		"deleted, its pods have ended":       {terminating(jobThat("", "")), []*corev1.Pod{exited(0, ""), exited(1, "")}, true},
-		"deleted, its pod without a trace":   {counted(terminating(jobThat("", ""))), nil, true},
+		"new":                                  {jobThat("", ""), nil, false},
+		"its pod ended, no verdict yet":        {jobThat("", ""), []*corev1.Pod{exited(0, "")}, false},
+		"about to fail, its pod terminating":   {jobThat(batchv1.JobFailureTarget, ""), []*corev1.Pod{running}, false},
+		"suspended":                            {suspended, nil, false},
+		"complete":                             {jobThat(batchv1.JobComplete, ""), nil, true},
+		"failed":                               {failed(), nil, true},
+		"its sidecar runs on":                  {jobThat("", ""), []*corev1.Pod{exited(0, "", beside(corev1.PodRunning))}, true},
+		"its sidecar cannot start":             {jobThat("", ""), []*corev1.Pod{exited(75, "", beside(corev1.PodPending))}, true},
+		"its sidecar runs on, and another pod": {jobThat("", ""), []*corev1.Pod{exited(0, "", beside(corev1.PodRunning)), running}, false},
+		"deleted, its sidecar runs on":         {terminating(jobThat("", "")), []*corev1.Pod{exited(0, "", beside(corev1.PodRunning))}, true},
+		"deleted, its pod runs":                {terminating(jobThat("", "")), []*corev1.Pod{exited(0, ""), running}, false},
+		"deleted, its pod waits":               {terminating(jobThat("", "")), []*corev1.Pod{waiting}, false},
+		"deleted, its node is lost":            {terminating(jobThat("", "")), []*corev1.Pod{lost}, false},
+		"deleted, its pods have ended":         {terminating(jobThat("", "")), []*corev1.Pod{exited(0, ""), exited(1, "")}, true},
+		"deleted, its pod without a trace":     {counted(terminating(jobThat("", ""))), nil, true},
 	} {
 		if got := runs.HasEnded(test.job, test.pods, ended); got != test.want {
 			t.Errorf("%s: Ended = %v", name, got)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 )
 
 // Report returns the annotations of a claim that report a run of this attempt. The message has only
@@ -46,9 +47,12 @@ func IsReported(claim *corev1.PersistentVolumeClaim, want map[string]string) boo
 	return maps.EqualFunc(got, want, func(a, b string) bool { return jobs.Abridge(a) == jobs.Abridge(b) })
 }
 
-// MessageParts returns the remedy for a lack of memory, and the image's message for the claim's
-// user or, without one, where the administrator finds the output.
+// MessageParts returns the remedy for a container that could not start or lacked memory, and the
+// image's message for the claim's user or, without one, where the administrator finds the output.
 func MessageParts(out Outcome, job *batchv1.Job) (parts []string) {
+	if why := whyNotStarted(out); why != "" {
+		return append(parts, why)
+	}
 	if out.Reason == outOfMemory {
 		parts = append(parts, fmt.Sprintf("the container exceeded its memory limit: an administrator must raise resources.limits.memory of the container %s in the config's "+
 			"pod-template (default: %s)", contract.Container, jobs.MemoryLimit))
@@ -60,4 +64,16 @@ func MessageParts(out Outcome, job *batchv1.Job) (parts []string) {
 		return parts
 	}
 	return append(parts, fmt.Sprintf("an administrator finds its output by kubectl -n %s describe job %s", job.Namespace, job.Name))
+}
+
+// whyNotStarted returns what kept a container from starting and what to do, if its node has said so.
+func whyNotStarted(out Outcome) string {
+	switch {
+	case out.Verdict != contract.NotStarted || out.Message == "" || out.Reason == deadlineExceeded:
+		return ""
+	case isStartError(out.Reason):
+		return reason.CouldNotStart(out.Reason, out.Message)
+	default:
+		return reason.Rejected(out.Reason, out.Message)
+	}
 }

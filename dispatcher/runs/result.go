@@ -70,7 +70,9 @@ func readFor(job *batchv1.Job, uid string, pods []*corev1.Pod, now time.Time) Ou
 	switch {
 	case run.Verdict == contract.Done && whole && !failing:
 		out.ExitCode = run.ExitCode
-	case run.Verdict == contract.Disrupted, run.Verdict == contract.Unknown, run.Verdict == contract.NotStarted:
+	case run.Verdict == contract.NotStarted:
+		out.Message = run.Message // it is Kubernetes' own
+	case run.Verdict == contract.Disrupted, run.Verdict == contract.Unknown:
 	default:
 		out.Verdict = contract.Unlisted
 	}

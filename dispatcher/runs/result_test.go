@@ -65,7 +65,7 @@ func TestEachRequestOfABatchHasItsOwnOutcome(t *testing.T) {
 		"out of memory after its result":    {code: 137, message: line("two", 0, ""), change: oom, want: "Done"},
 		"disrupted":                         {code: 143, change: disrupted, want: "Disrupted"},
 		"disrupted after its result":        {code: 143, message: line("two", 65, ""), change: disrupted, want: "BadRequest"},
-		"never made":                        {code: 137, change: func(p *corev1.Pod) { neverMade(p); because("DeadlineExceeded", "late")(p) }, want: "NotStarted"},
+		"never made":                        {code: 137, change: func(p *corev1.Pod) { neverMade(p); because("DeadlineExceeded", "late")(p) }, want: "NotStarted late"},
 		"past its deadline":                 {code: 137, change: because("DeadlineExceeded", "late"), want: "Unlisted"},
 		"an escape in its message is shown": {code: 1, message: line("two", 75, `,"message":"a\u001b[31mb"`), want: "TryAgain a[31mb"},
 	} {

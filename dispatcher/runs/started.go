@@ -5,18 +5,17 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
-// HasStarted reports whether a container of any of a Job's pods has been created. Until then the
-// run can have done nothing.
+// HasStarted reports whether the container "provisioner" of any of a Job's pods has been created.
+// Until then the run can have done nothing. What a mesh adds to the pod is no part of the run.
 func HasStarted(pods []*corev1.Pod) bool {
 	return slices.ContainsFunc(pods, func(pod *corev1.Pod) bool {
-		statuses := slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses)
-		return pod.Status.Phase != corev1.PodPending && pod.Status.Phase != "" || slices.ContainsFunc(statuses, func(s corev1.ContainerStatus) bool {
-			return s.ContainerID != "" || s.State.Running != nil || s.State.Terminated != nil
-		})
+		s := containerStatus(pod)
+		if s == nil { // nothing is known
+			return pod.Status.Phase != corev1.PodPending && pod.Status.Phase != ""
+		}
+		return s.ContainerID != "" || s.State.Running != nil || s.State.Terminated != nil
 	})
 }
 
@@ -27,14 +26,12 @@ func StartTime(pods []*corev1.Pod) metav1.Time {
 	if pod == nil {
 		return metav1.Time{}
 	}
-	for _, s := range pod.Status.ContainerStatuses {
-		switch {
-		case s.Name != contract.Container:
-		case s.State.Running != nil:
-			return s.State.Running.StartedAt
-		case s.State.Terminated != nil:
-			return s.State.Terminated.StartedAt
-		}
+	switch s := containerStatus(pod); {
+	case s == nil:
+	case s.State.Running != nil:
+		return s.State.Running.StartedAt
+	case s.State.Terminated != nil:
+		return s.State.Terminated.StartedAt
 	}
 	return metav1.Time{}
 }

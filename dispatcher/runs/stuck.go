@@ -111,10 +111,17 @@ func stuckPending(pod *corev1.Pod, warning *Warning, now time.Time) (*Stuck, tim
 	if t := stuckUnstarted(pod); t != nil {
 		return t, time.Time{}
 	}
-	if HasStarted([]*corev1.Pod{pod}) {
+	if isInitialising(pod) {
 		return nil, time.Time{}
 	}
 	return stuckWithoutCause(pod.CreationTimestamp.Time, "its pod does not start on the node "+pod.Spec.NodeName, warning, now)
+}
+
+// isInitialising reports whether any container of a pod has been created.
+func isInitialising(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(allStatuses(pod), func(s corev1.ContainerStatus) bool {
+		return s.ContainerID != "" || s.State.Running != nil || s.State.Terminated != nil
+	})
 }
 
 // stuckWithoutCause returns a Stuck whose cause only an event says. Without an event it has no Note
@@ -155,7 +162,7 @@ func stuckUnscheduled(pod *corev1.Pod) *Stuck {
 		}
 		note := "no node fits its pod: " + c.Message
 		if len(pod.Spec.NodeSelector) > 0 {
-			note += "; the config's node-selector is " + selectorText(pod.Spec.NodeSelector)
+			note += "; its node selector is " + selectorText(pod.Spec.NodeSelector)
 		}
 		return &Stuck{Reason: c.Reason, Note: note, Unstarted: true}
 	}
@@ -173,12 +180,15 @@ func selectorText(selector map[string]string) string {
 // stuckUnstarted quotes the reason why the kubelet does not start a container: an image that cannot
 // be pulled, a Secret that does not exist or lacks a key.
 func stuckUnstarted(pod *corev1.Pod) *Stuck {
-	for _, s := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+	if HasStarted([]*corev1.Pod{pod}) {
+		return nil // it is at work, and what is beside it is not waited for
+	}
+	for _, s := range allStatuses(pod) {
 		w := s.State.Waiting
 		if w == nil || w.Reason == "" || w.Reason == "ContainerCreating" || w.Reason == "PodInitializing" {
 			continue
 		}
-		return &Stuck{Reason: w.Reason, Note: fmt.Sprintf("its container %s does not start: %s", s.Name, w.Message), Unstarted: !HasStarted([]*corev1.Pod{pod})}
+		return &Stuck{Reason: w.Reason, Note: fmt.Sprintf("its container %s does not start: %s", s.Name, w.Message), Unstarted: true}
 	}
 	return nil
 }

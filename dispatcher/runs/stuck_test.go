@@ -83,7 +83,7 @@ func TestStuckJobNamesCauseAndRemedy(t *testing.T) {
 			}),
 			want: &runs.Stuck{
 				Reason: "Unschedulable", Unstarted: true,
-				Note: "no node fits its pod: 0/2 nodes are available; the config's node-selector is disk=ssd,storage=yes",
+				Note: "no node fits its pod: 0/2 nodes are available; its node selector is disk=ssd,storage=yes",
 			},
 		},
 		"the image cannot be pulled": {
@@ -106,7 +106,16 @@ func TestStuckJobNamesCauseAndRemedy(t *testing.T) {
 				waiting("ErrImagePull", "not found")(p)
 				initialising(p)
 			}),
-			want: &runs.Stuck{Reason: "ErrImagePull", Note: "its container provisioner does not start: not found"},
+			want: &runs.Stuck{Reason: "ErrImagePull", Note: "its container provisioner does not start: not found", Unstarted: true},
+		},
+		"it is at work, and the image of a sidecar cannot be pulled": {
+			job: job(nil), after: time.Hour, pods: pod(func(p *corev1.Pod) {
+				waiting("ErrImagePull", "not found")(p)
+				p.Status.ContainerStatuses[0].Name = "proxy"
+				p.Status.ContainerStatuses = append(p.Status.ContainerStatuses, corev1.ContainerStatus{
+					Name: "provisioner", ContainerID: "containerd://2", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}},
+				})
+			}),
 		},
 		"it waits for its gate": {job: job(nil), pods: pod(gated), after: time.Hour},
 		"it is deleted with the pod that waits for its gate": {

@@ -89,11 +89,8 @@ func (c *Cluster) runContainer(pod *corev1.Pod) {
 	}
 	deadline := c.deadlineOf(pod)
 	switch ended := endOf(pod); {
-	case ended != nil && image.Sidecar:
-		c.endSidecar(pod, ended)
-		return
 	case ended != nil:
-		c.endLingering(pod, ended, image.Lingers)
+		c.endRest(pod, ended, image)
 		return
 	case image.Phases != nil:
 		c.endPhases(pod, image)
@@ -103,8 +100,8 @@ func (c *Cluster) runContainer(pod *corev1.Pod) {
 		return
 	}
 	switch done := c.began(pod).Add(cmp.Or(image.Takes, time.Second)); {
-	case done.Before(deadline) && c.due(done) && (image.Lingers > 0 || image.Sidecar):
-		c.endContainer(pod, c.play(image, pod))
+	case done.Before(deadline) && c.due(done) && hasRest(image):
+		c.leaveRest(pod, c.play(image, pod), image)
 	case done.Before(deadline) && c.due(done):
 		c.terminate(pod, c.play(image, pod), "")
 	case c.due(deadline):
@@ -144,15 +141,6 @@ func (c *Cluster) terminate(pod *corev1.Pod, exit Exit, reason string) {
 func (c *Cluster) endLingering(pod *corev1.Pod, ended *corev1.ContainerStateTerminated, lingers time.Duration) {
 	if c.due(ended.FinishedAt.Add(lingers - c.Clocks[pod.Spec.NodeName])) {
 		c.terminate(pod, Exit{Code: ended.ExitCode, Message: ended.Message}, "")
-	}
-}
-
-// endSidecar ends a pod whose sidecar does not end by itself, at its deadline: the kubelet then sets
-// the phase Failed, whatever its containers have done (pkg/kubelet/kubelet_pods.go, getPhase and
-// generateAPIPodStatus: the pod was evicted).
-func (c *Cluster) endSidecar(pod *corev1.Pod, ended *corev1.ContainerStateTerminated) {
-	if c.due(c.deadlineOf(pod)) {
-		c.terminate(pod, Exit{Code: ended.ExitCode, Message: ended.Message}, "DeadlineExceeded")
 	}
 }
 

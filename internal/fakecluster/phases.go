@@ -126,8 +126,8 @@ func (c *Cluster) endPhases(pod *corev1.Pod, image Image) {
 	case k.exit == nil:
 	case k.exit.Code == sigkill && c.due(c.deadlineOf(pod)):
 		c.terminate(pod, *k.exit, "DeadlineExceeded")
-	case image.Sidecar || image.Lingers > 0:
-		c.endContainer(pod, *k.exit)
+	case hasRest(image):
+		c.leaveRest(pod, *k.exit, image)
 		c.stopContainer(pod.UID)
 	default:
 		c.terminate(pod, *k.exit, "")

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 )
@@ -12,9 +11,6 @@ import (
 // waitsFor is how long the kubelet gives one of two reasons for a container that waits for its
 // image, before it gives the other.
 const waitsFor = 20 * time.Second
-
-// startFailed is the exit code of a container that the runtime could not start.
-const startFailed = 128
 
 // startContainer starts a pod's container, after its init container if there is one.
 func (c *Cluster) startContainer(pod *corev1.Pod) {
@@ -99,30 +95,5 @@ func (c *Cluster) endUnstarted(pod *corev1.Pod, reason string) {
 		}
 		p.Status.Phase, p.Status.Reason = corev1.PodFailed, reason
 		p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: contract.Container, State: state}}
-	})
-}
-
-// reject is what a kubelet does with a pod that it does not admit (pkg/kubelet/kubelet.go,
-// rejectPod): it has failed, and has no start and no status of any container. The reason is that of
-// pkg/kubelet/lifecycle/predicate.go, OutOfcpu or NodeAffinity, or UnexpectedAdmissionError.
-func (c *Cluster) reject(pod *corev1.Pod, reason string) {
-	set(c, Kubelet, pod, func(p *corev1.Pod) {
-		p.Status.Phase, p.Status.Reason, p.Status.Message = corev1.PodFailed, reason, "Pod was rejected: it does not fit"
-	})
-}
-
-// failStart ends a pod whose container the runtime has created and could not start. It has an ID
-// and the exit code 128, and no process of it ever ran: containerd's StartError shows the start of
-// the epoch as the time of its start.
-func (c *Cluster) failStart(pod *corev1.Pod, reason string) {
-	set(c, Kubelet, pod, func(p *corev1.Pod) {
-		p.Status.Phase, p.Status.StartTime = corev1.PodFailed, new(c.nowAt(p))
-		p.Status.ContainerStatuses = []corev1.ContainerStatus{{
-			Name: contract.Container, ContainerID: "containerd://" + p.Name,
-			State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
-				ExitCode: startFailed, Reason: reason, Message: "exec: no such file or directory",
-				StartedAt: metav1.NewTime(time.Unix(0, 0)), FinishedAt: c.nowAt(p),
-			}},
-		}}
 	})
 }

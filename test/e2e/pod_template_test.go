@@ -42,7 +42,7 @@ func TestPodTemplateReachesThePod(t *testing.T) {
 	equal(t, "the pull secret", spec.ImagePullSecrets[0].Name, "registry")
 	container := spec.Containers[0]
 	equal(t, "the memory limit", container.Resources.Limits.Memory().String(), "128Mi")
-	equal(t, "the CPU request of the baseline", container.Resources.Requests.Cpu().String(), "10m")
+	equal(t, "the CPU request of the baseline", container.Resources.Requests.Cpu().String(), "0")
 	equal(t, "the image", container.Image, bashImage)
 }
 
