@@ -106,21 +106,22 @@ func (a *Actor) carryOut(ctx context.Context, o *observe.Observation, action dec
 	return Result{}, fmt.Errorf("the action %T cannot be carried out for one claim", action)
 }
 
-// repeatAfter is when an event about what waits for an administrator is emitted again: the API
-// server deletes events after an hour. retellAfter is when a problem is reported again whose event
-// was dropped, because too many were waiting.
-const repeatAfter, retellAfter = 10 * time.Minute, time.Minute
+// repeatAfter is when an event about what waits for an administrator is emitted again, repeatRarely
+// when any other is: the API server deletes events after an hour, and a claim that waits is to say
+// why. retellAfter is when a problem is reported again whose event was dropped, because too many were
+// waiting.
+const repeatAfter, repeatRarely, retellAfter = 10 * time.Minute, 30 * time.Minute, time.Minute
 
 // retold returns when a problem that was reported is looked at again.
 func (a *Actor) retold(o *observe.Observation, d decide.ReportProblem) Result {
-	result, again := a.requeueAt(o.Earlier(d.Until)), time.Duration(0)
+	result, again := a.requeueAt(o.Earlier(d.Until)), repeatRarely
 	switch {
 	case a.dropsWarnings():
 		again = retellAfter
 	case reason.WaitsForAdministrator(d.Problem.Reason):
 		again = repeatAfter
 	}
-	if again > 0 && (result.RequeueAfter == 0 || result.RequeueAfter > again) {
+	if result.RequeueAfter == 0 || result.RequeueAfter > again {
 		result.RequeueAfter = again
 	}
 	return result

@@ -8,8 +8,16 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 )
 
-// Decide returns the one thing to do next.
-func Decide(v View) Action { return firstOf(v, beforeGate, confirmRun, decideNext) }
+// Decide returns the one thing to do next. No record is released of a run whose container may still
+// be running: nothing else knows of that once the Job has expired, and neither a slot nor the next
+// run would wait for it.
+func Decide(v View) Action {
+	action := firstOf(v, beforeGate, confirmRun, decideNext)
+	if release, releases := action.(ReleaseRecord); releases && v.mayStillRun(&release.Run) {
+		return v.holdLaunches()
+	}
+	return action
+}
 
 // beforeGate decides what comes before a gated run is confirmed: about the runs that are not gated,
 // and what is on record.
@@ -149,7 +157,7 @@ func describesPV(v View, r Run) bool {
 // released before.
 func (v View) isReleasedWith(r Run, success bool) bool {
 	switch {
-	case r.Terminating || r.IsUndo() || r.Verb == contract.Provision && v.isKeepingRefused():
+	case r.Terminating || r.IsUndo() || v.mayStillRun(&r) || r.Verb == contract.Provision && v.isKeepingRefused():
 		return false
 	case success || r.Verb == contract.Provision:
 		return success

@@ -11,10 +11,12 @@ import (
 )
 
 // HoldsSlot reports whether a container of a Job may be at work now or later, init containers
-// included. One that cannot start may start at any moment.
+// included. One that cannot start may start at any moment. Of a pod that has vanished its outcome
+// says until when.
 func HoldsSlot(job *batchv1.Job, pods []*corev1.Pod, now time.Time) bool {
-	switch {
-	case slices.ContainsFunc(pods, func(pod *corev1.Pod) bool { return IsAtWork(pod, now) }), now.Before(jobs.HeadOf(job).MayRunUntil):
+	switch head := jobs.HeadOf(job); {
+	case slices.ContainsFunc(pods, func(pod *corev1.Pod) bool { return IsAtWork(pod, now) }), now.Before(head.MayRunUntil),
+		HasVanished(job, pods) && head.Unrecorded > 0 && job.Status.CompletionTime == nil:
 		return true
 	default:
 		return len(pods) == 0 && !HasEnded(job, pods, now)
