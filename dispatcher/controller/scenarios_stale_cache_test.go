@@ -2,6 +2,7 @@ package controller_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -131,7 +132,8 @@ func TestADispatcherWithNothingToDoAsksForNothing(t *testing.T) {
 				if n := len(w.Dispatcher().Requests()) - before; n > 0 {
 					w.T.Errorf("%d requests in a day: %v", n, w.Dispatcher().Requests()[before:])
 				}
-				if n := len(w.Events.About("", "")) - told; n > 0 {
+				const most = 48 // of a claim that waits: Kubernetes keeps an event for an hour
+				if n := len(w.Events.About("", "")) - told; n > most || n > 0 && !strings.HasPrefix(name, "a claim that ") {
 					w.T.Errorf("%d events in a day", n)
 				}
 			})
