@@ -137,7 +137,7 @@ func hardWorlds() []hardWorld {
 		}, []string{"was retained"}},
 		{"clones", spec{
 			classes: hardClass("opal"), people: slices.Concat(createsAndDeletes, clonesOf, clonesOf), faults: cutsOff[1:],
-		}, []string{"was made from", "while .* copies it", noEvent}},
+		}, []string{"was made from", "while .* clones it", noEvent}},
 		{"lost answers", spec{
 			classes: hardClass("quartz"), people: createsAndDeletes, faults: losesAnswers,
 			begins: func(w *world) { w.Worlds.LosesEvents = true },
