@@ -30,8 +30,8 @@
 //   - Time: [Cluster.Until], [Cluster.Advance]; or [Cluster.Step] and [Cluster.Moves].
 //   - Objects, on anybody's behalf: [List], [Get], [Create], [Update], [Delete], [RemoveFinalizer].
 //   - Trouble: [Server.Refuse] (or change), [Server.Overtake], [Server.LoseAnswer] and [Server.LoseAnswers] for requests,
-//     [Server.Forbidden] namespaces, [Server.DelayWatches] of all clients or [Process.DelayWatches] of one, [Process.Relist],
-//     [Cluster.PowerOff].
+//     [Server.Forbidden] namespaces, [Server.DelayWatches] of all clients or [Process.DelayWatches] of one,
+//     [Process.Relist], [Cluster.PowerOff].
 //   - People: [Cluster.ForceDelete], [Vanish], [Cluster.WriteByHand], [Cluster.AskForClone].
 //   - What an image does in the storage: [Run.CreateVolume], [Run.DeleteVolume], [Run.ExpandVolume], [Run.WritePV].
 //   - Ask: [Cluster.Claim], [Cluster.IsBound], [Cluster.AllBound], [Cluster.PVOf], [Cluster.CreatedJobs],
@@ -62,5 +62,5 @@
 //   - API server: sizes of objects, API priority, admission but for what a test refuses or changes, watches that end with
 //     410: a relist is one step, as with client-go's AtomicFIFO.
 //   - API server: grace periods. A pod that is deleted keeps deletionGracePeriodSeconds nil, and one without finalizers
-//     is gone at once, also while its kubelet ends it: it has the tracking finalizer in every Job.
+//     does not exist any more at once, also while its kubelet ends it: it has the tracking finalizer in every Job.
 package fakecluster

@@ -12,26 +12,6 @@ import (
 // startFailed is the exit code of a container that the runtime could not start.
 const startFailed = 128
 
-// hasRest reports whether a pod goes on when its container has ended.
-func hasRest(image Image) bool { return image.Sidecar || image.Lingers > 0 }
-
-// leaveRest ends the container of a pod that goes on, and endRest ends the pod.
-func (c *Cluster) leaveRest(pod *corev1.Pod, exit Exit, image Image) {
-	if image.Sidecar {
-		c.leaveSidecar(pod, exit)
-	} else {
-		c.endContainer(pod, exit)
-	}
-}
-
-func (c *Cluster) endRest(pod *corev1.Pod, ended *corev1.ContainerStateTerminated, image Image) {
-	if image.Sidecar {
-		c.endSidecar(pod, ended)
-	} else {
-		c.endLingering(pod, ended, image.Lingers)
-	}
-}
-
 // leaveSidecar ends the container of a pod, beside which a sidecar runs on.
 func (c *Cluster) leaveSidecar(pod *corev1.Pod, exit Exit) {
 	set(c, Kubelet, pod, func(p *corev1.Pod) {

@@ -87,26 +87,33 @@ func (c *Cluster) runContainer(pod *corev1.Pod) {
 	if !scripted {
 		c.T.Fatalf("the test has no script for the image %s", name)
 	}
-	deadline := c.deadlineOf(pod)
-	switch ended := endOf(pod); {
-	case ended != nil:
-		c.endRest(pod, ended, image)
-		return
-	case image.Phases != nil:
-		c.endPhases(pod, image)
-		return
-	case image.Program != nil:
-		c.runProgram(pod, image.Program, c.due(deadline))
+	if c.runElse(pod, image) {
 		return
 	}
+	deadline := c.deadlineOf(pod)
 	switch done := c.began(pod).Add(cmp.Or(image.Takes, time.Second)); {
-	case done.Before(deadline) && c.due(done) && hasRest(image):
-		c.leaveRest(pod, c.play(image, pod), image)
 	case done.Before(deadline) && c.due(done):
-		c.terminate(pod, c.play(image, pod), "")
+		c.end(pod, image, c.play(image, pod))
 	case c.due(deadline):
 		c.terminate(pod, Exit{Code: sigkill}, "DeadlineExceeded")
 	}
+}
+
+// runElse runs a container that does not do all at once, or has ended. It reports whether it is one.
+func (c *Cluster) runElse(pod *corev1.Pod, image Image) bool {
+	switch ended := endOf(pod); {
+	case ended != nil && image.Sidecar:
+		c.endSidecar(pod, ended)
+	case ended != nil:
+		c.endLingering(pod, ended, image.Lingers)
+	case image.Phases != nil:
+		c.endPhases(pod, image)
+	case image.Program != nil:
+		c.runProgram(pod, image.Program, c.due(c.deadlineOf(pod)))
+	default:
+		return false
+	}
+	return true
 }
 
 // nowAt returns the time by the clock of a pod's node.
@@ -141,6 +148,18 @@ func (c *Cluster) terminate(pod *corev1.Pod, exit Exit, reason string) {
 func (c *Cluster) endLingering(pod *corev1.Pod, ended *corev1.ContainerStateTerminated, lingers time.Duration) {
 	if c.due(ended.FinishedAt.Add(lingers - c.Clocks[pod.Spec.NodeName])) {
 		c.terminate(pod, Exit{Code: ended.ExitCode, Message: ended.Message}, "")
+	}
+}
+
+// end ends a container, and its pod unless that has a sidecar or ends later.
+func (c *Cluster) end(pod *corev1.Pod, image Image, exit Exit) {
+	switch {
+	case image.Sidecar:
+		c.leaveSidecar(pod, exit)
+	case image.Lingers > 0:
+		c.endContainer(pod, exit)
+	default:
+		c.terminate(pod, exit, "")
 	}
 }
 

@@ -15,7 +15,7 @@ func (c *Cluster) ForceDelete(pod *corev1.Pod) {
 }
 
 // Vanish takes all finalizers off an object and deletes it, as people do with what is stuck in
-// Terminating. A pod is deleted by force: nobody learns whether its container has ended.
+// Terminating. A pod is deleted by force: no client learns whether its container has ended.
 func Vanish[O Object](in In, obj O) {
 	if at := keyOf(obj); !isSame(in, at, obj) {
 		return
@@ -46,7 +46,7 @@ func (c *Cluster) WriteByHand(claim *corev1.PersistentVolumeClaim) *corev1.Persi
 	return Create(c, Admin, pv)
 }
 
-// AskForClone asks for a copy of a claim by the annotation that a user may add, or change, as long
+// AskForClone asks for a clone of a claim by the annotation that a user may add, or change, as long
 // as the claim waits.
 func (c *Cluster) AskForClone(claim *corev1.PersistentVolumeClaim, source string) {
 	Update(c, User, claim, func(claim *corev1.PersistentVolumeClaim) { Annotate(claim, contract.AnnCloneRequest, source) })

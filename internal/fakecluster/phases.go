@@ -126,10 +126,8 @@ func (c *Cluster) endPhases(pod *corev1.Pod, image Image) {
 	case k.exit == nil:
 	case k.exit.Code == sigkill && c.due(c.deadlineOf(pod)):
 		c.terminate(pod, *k.exit, "DeadlineExceeded")
-	case hasRest(image):
-		c.leaveRest(pod, *k.exit, image)
-		c.stopContainer(pod.UID)
 	default:
-		c.terminate(pod, *k.exit, "")
+		c.end(pod, image, *k.exit)
+		c.stopContainer(pod.UID)
 	}
 }

@@ -18,12 +18,12 @@ func (r *Run) CreateVolume() {
 // DeleteVolume takes the claim's volume out of the storage.
 func (r *Run) DeleteVolume() {
 	r.cluster.CheckUnused(r.Request.PVName)
-	r.cluster.checkNoCopy(r)
+	r.cluster.checkNoClone(r)
 	delete(r.cluster.Storage, r.Request.UID)
 	delete(r.cluster.Contents, r.Request.UID)
 }
 
-// sourceOf returns the UID of the claim that a request is to copy, or nothing.
+// sourceOf returns the UID of the claim that a request is to clone, or nothing.
 func sourceOf(request contract.Request) string {
 	if request.Source == nil {
 		return ""
@@ -31,12 +31,12 @@ func sourceOf(request contract.Request) string {
 	return request.Source.UID
 }
 
-// checkNoCopy checks that no container copies the volume that is about to be deleted.
-func (c *Cluster) checkNoCopy(r *Run) {
+// checkNoClone checks that no container clones the volume that is about to be deleted.
+func (c *Cluster) checkNoClone(r *Run) {
 	for _, k := range c.working() {
 		for _, other := range k.runs {
 			if !k.isOver() && other.Verb == contract.Provision && sourceOf(other.Request) == r.Request.UID {
-				c.T.Errorf("the volume of %s is deleted while %s copies it for %s", r.Request.Name, k.Pod.Name, other.Request.Name)
+				c.T.Errorf("the volume of %s is deleted while %s clones it for %s", r.Request.Name, k.Pod.Name, other.Request.Name)
 			}
 		}
 	}

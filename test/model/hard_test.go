@@ -27,34 +27,29 @@ type hard struct {
 
 // hardWorlds are explored beside the others, the quick ones until their faults are found. Whoever
 // corrects the rules takes the faults off. When a world has none any more, it belongs to worlds.
-func hardWorlds(isFull bool) []world {
-	out := []world{
+func hardWorlds() []world {
+	return []world{
 		{name: "vanished pods", verbs: "provision,delete", acts: strips, most: 1, states: 20_000, hard: hard{replaces: true}, faults: []law{lawAlone, lawRecord}},
 		{name: "forgotten Jobs", verbs: "provision,delete", acts: disturbs, most: 1, states: 10_000, hard: hard{forgetful: true}, faults: []law{lawAlone}},
-		{name: "forgotten Jobs, grown", verbs: "provision,delete,expand", inUse: true, grows: true, acts: disturbs, most: 1, states: 10_000, hard: hard{forgetful: true}, faults: []law{lawAlone}},
+		{name: "forgotten Jobs, grown",
+			verbs: "provision,delete,expand", inUse: true, grows: true, acts: disturbs, most: 1, states: 10_000, hard: hard{forgetful: true}, faults: []law{lawAlone}},
 		{name: "killed leaders", verbs: "provision", retain: true, acts: rescues, most: 1, fails: 1, states: 10_000, hard: hard{kills: true}, faults: []law{lawRecord}},
 		{name: "by hand", verbs: "provision,delete", acts: byHand, most: 1, fails: 1, states: 20_000, faults: []law{lawData}},
 		{name: "by hand, retained", verbs: "provision,delete", retain: true, acts: byHand, most: 1, fails: 1, states: 20_000, faults: []law{lawData}},
 		{name: "clones", verbs: "provision,delete", acts: clones, most: 1, fails: 1, states: 10_000, faults: []law{lawSource}},
 		{name: "replaced sources", verbs: "provision,delete", copies: true, acts: clones, most: 1, fails: 1, states: 20_000, faults: []law{lawSource}},
 	}
-	for i := range out {
-		if w := &out[i]; isFull {
-			w.acts, w.most, w.states, w.slow, w.fails = w.acts|allActs, 2, fullStates, true, 1
-		}
-	}
-	return out
 }
 
 // TestHardWorldsBreakWhatTheyAreKnownToBreak fails when a fault is found that is not known, and when
 // one is not found any more that is.
 func TestHardWorldsBreakWhatTheyAreKnownToBreak(t *testing.T) {
 	t.Parallel()
-	for _, w := range hardWorlds(isFull()) {
+	for _, w := range hardWorlds() {
 		t.Run(w.name, func(t *testing.T) {
 			t.Parallel()
 			e := newExplorer(w)
-			if len(w.faults) > 0 && !isFull() {
+			if len(w.faults) > 0 {
 				e.w.until = w.faults[len(w.faults)-1]
 			}
 			e.run()
