@@ -100,7 +100,7 @@ func TestRolesAndPoliciesNameTheDispatcherInItsNamespace(t *testing.T) {
 	for name, text := range texts {
 		accounts := strings.Count(text, "serviceaccount:"+systemNamespace+":"+dispatcher+"'")
 		named += accounts
-		if strings.Count(text, dispatcher+"'") != accounts {
+		if strings.Count(text, ":"+dispatcher+"'") != accounts {
 			t.Errorf("the policy %s names the dispatcher in another namespace", name)
 		}
 	}

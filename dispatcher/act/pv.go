@@ -113,6 +113,11 @@ func (a *Actor) keepVolume(ctx context.Context, o *observe.Observation, d decide
 // the PV exists already, the next observation finds it.
 func (a *Actor) createPV(ctx context.Context, o *observe.Observation, run decide.Run) (Result, error) {
 	job := o.Jobs[run.Name]
+	if why := o.Forged[run.Name]; why != "" {
+		run.Refused = why
+		a.reportRun(o, decide.RecordOutcome{Run: run})
+		return learned(observe.Hint{RefusedPV: run.Name, RefusedWhy: why}), nil
+	}
 	pv, refused := observe.DescribedPV(job, run.Described, a.Allowed[job.Namespace])
 	if refused != "" {
 		return learned(observe.Hint{RefusedPV: run.Name, RefusedWhy: refused}), nil

@@ -27,7 +27,12 @@ func beforeGate(v View) Action {
 
 // decideNext decides when every run has ended and is on record.
 func decideNext(v View) Action {
-	return firstOf(v, publishResult, releaseSuperseded, releaseUnproven, decideVolume)
+	return firstOf(v, publishResult, decideUnpublished)
+}
+
+// decideUnpublished decides what follows the result of a run, which may be written later.
+func decideUnpublished(v View) Action {
+	return firstOf(v, releaseSuperseded, releaseUnproven, decideVolume)
 }
 
 // firstOf returns the action of the first rule that applies, or nil.

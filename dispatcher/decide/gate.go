@@ -103,13 +103,23 @@ func (v View) deletesAttached(r Run) bool {
 }
 
 // wouldLaunch reports whether a gated run would be launched again as it is. It returns another
-// action that comes before.
+// action that comes before. No write on a claim holds up the others of a batch: by editing its claim
+// a user can make that write fail again and again. Whatever is to be written first, an expand to
+// another size is not wanted.
 func (v View) wouldLaunch(r Run) (_ Readiness, instead Action) {
-	action := firstOf(v.asIfDue(r), createDescribed, decideNext)
+	if r.Verb == contract.Expand && hasChanged(&r, v.Expand) {
+		return Unwanted, nil
+	}
+	shared, next := len(r.UIDs) > 1, decideNext
+	if shared {
+		next = decideUnpublished
+	}
+	action := firstOf(v.asIfDue(r), createDescribed, next)
+	_, resizes := action.(SetResizeStage)
 	switch launch, launches := action.(Launch); {
 	case launches && v.isSameRun(r, launch):
 		return Ready, nil
-	case action.traits().holdsGate:
+	case action.traits().holdsGate && !(shared && resizes):
 		return Blocked, action
 	default:
 		return Unwanted, nil

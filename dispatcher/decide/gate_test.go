@@ -101,7 +101,8 @@ func isLaunchedAgain(v View, r Run) bool {
 		if other.Name == r.Name {
 			continue
 		}
-		other.Outcome.Finished = now.Add(-24 * time.Hour) // every pause has passed
+		other.Outcome.Finished = now.Add(-24 * time.Hour)    // every pause has passed
+		other.Published = other.Published || len(r.UIDs) > 1 // the result of a run before a batch is written later
 		w.Runs = append(w.Runs, other)
 	}
 	for _, target := range []*Target{&w.Provision, &w.Delete, &w.Expand} {

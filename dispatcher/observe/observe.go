@@ -46,6 +46,8 @@ type Observation struct {
 	// again for what nothing but time ends, zero if there is nothing of the kind.
 	Left      *corev1.Pod
 	RecheckAt time.Time
+	// Forged says why no PV is created from what a Job has on record, by the Job's name.
+	Forged map[string]string
 	// ManyKept are the Jobs of whose class as many failed ones are kept as may be, by name.
 	ManyKept map[string]bool
 	View     decide.View
@@ -69,10 +71,10 @@ type Observation struct {
 // revisions always come from the caches: administrators write them, and a moment's delay does no
 // harm.
 func (b *Observer) Observe(ctx context.Context, reader cluster.Reader, uid types.UID, hint Hint) (*Observation, error) {
-	o := &Observation{UID: uid, Jobs: map[string]*batchv1.Job{}, Pods: map[string][]*corev1.Pod{}, ManyKept: map[string]bool{}}
+	o := &Observation{UID: uid, Jobs: map[string]*batchv1.Job{}, Pods: map[string][]*corev1.Pod{}, Forged: map[string]string{}, ManyKept: map[string]bool{}}
 	o.View.Now = b.Clock.Now()
 	for _, step := range []func(context.Context, cluster.Reader, *Observation) error{
-		b.readObjects, b.observePV, b.observeRival, b.observeClaim, b.observeDelete, b.observeResize, b.observeProbes,
+		b.readObjects, b.observeForged, b.observePV, b.observeRival, b.observeClaim, b.observeDelete, b.observeResize, b.observeProbes,
 	} {
 		if err := step(ctx, reader, o); err != nil {
 			return nil, err

@@ -179,6 +179,15 @@ func abridge(message string) string {
 	return strings.ToValidUTF8(message[:most], "") + "…"
 }
 
+// Forged says that no PV is created from what a Job has on record. forget is the annotation that
+// releases its record.
+func Forged(namespace, job, revision, class, forget string) string {
+	return fmt.Sprintf("no PersistentVolume is created: the Job %s/%s names the ControllerRevision %s and the class %s. That revision must be stored in the Job's "+
+		"namespace, for that class, and the class must be the claim's. Another client than the dispatcher may have written the Job. Remedy: restore the "+
+		"ControllerRevision if it was deleted. Otherwise give up the record: %s, and apply deploy/base/job-record-policy.yaml",
+		namespace, job, revision, class, annotateJob(namespace, job, forget))
+}
+
 // annotateJob is the command that annotates a Job. Its namespace may be unknown.
 func annotateJob(namespace, job, annotation string) string {
 	return fmt.Sprintf("kubectl -n %s annotate job %s %s", cmp.Or(namespace, "NAMESPACE"), job, annotation)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
@@ -90,10 +91,25 @@ func (o DescribedPV) Complete(skeleton *corev1.PersistentVolume, allowed jobs.Al
 		}
 		pv.Spec.Capacity[corev1.ResourceStorage] = size
 	}
+	if err := checkMountOptions(pv.Spec.MountOptions); err != nil {
+		return nil, err
+	}
 	if err := o.checkNode(pv.Name, allowed); err != nil {
 		return nil, err
 	}
 	return pv, nil
+}
+
+// checkMountOptions returns an error if an option has blanks or control characters, as
+// deploy/base/pv-source-policy.yaml refuses them: a program of a node would read several options, or
+// lines.
+func checkMountOptions(options []string) error {
+	for _, option := range options {
+		if strings.ContainsFunc(option, func(r rune) bool { return r == ' ' || !unicode.IsPrint(r) }) {
+			return fmt.Errorf("the mount option %s has blanks or control characters. Remedy: create the storage class anew with other mountOptions", quote.Name(option))
+		}
+	}
+	return nil
 }
 
 // checkNode returns why the volume may not be in a directory of a node. The rule is that of

@@ -107,3 +107,20 @@ func complete(t *testing.T, source string, allowed jobs.Allowance) (*corev1.Pers
 	}
 	return described.Complete(&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-" + fixture.UID}}, allowed)
 }
+
+// A program of a node would read several options in one with a blank, or several lines.
+func TestADescribedPVHasNoBlankInAMountOption(t *testing.T) {
+	described, err := runs.ReadDescribedPV(`{"source": {"nfs": {"server": "filer", "path": "/a"}}}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for option, refused := range map[string]bool{
+		"hard": false, "nfsvers=4.1": false, "context=system_u:object_r:nfs_t:s0": false,
+		"hard rw": true, "hard\trw": true, "hard\n": true, "hard\u00a0rw": true, "hard\u0000": true, "\u2028hard": true,
+	} {
+		skeleton := &corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{MountOptions: []string{"noatime", option}}}
+		if _, err := described.Complete(skeleton, jobs.Allowance{}); (err != nil) != refused || err != nil && !strings.Contains(err.Error(), "Remedy") {
+			t.Errorf("a PV with the mount option %q: %v", option, err)
+		}
+	}
+}

@@ -92,13 +92,24 @@ func RecordOf(job *batchv1.Job, uid string) Record {
 		Verb:     contract.Verb(job.Labels[jobs.LabelVerb]),
 		UIDs:     jobs.UIDs(job),
 		Number:   atoi(job.Name[strings.LastIndexByte(job.Name, '-')+1:]),
-		Revision: job.Annotations[contract.AnnRevision],
+		Revision: revisionOf(job),
 	}
 	r.Held = IsRecord(job) && !r.Released
 	if r.Since.IsZero() {
 		r.Since = job.CreationTimestamp.Time
 	}
 	return r
+}
+
+// revisionOf returns the config revision that a Job names, or nothing if that is of another
+// namespace than the Job's: the dispatcher never writes such a Job, and its volume would be deleted
+// with the config and the login of others.
+func revisionOf(job *batchv1.Job) string {
+	name := job.Annotations[contract.AnnRevision]
+	if ns, _, _ := strings.Cut(name, "/"); ns != job.Namespace {
+		return ""
+	}
+	return name
 }
 
 // OthersOf returns what is recorded of the claims that a Job serves but for one.

@@ -39,8 +39,8 @@ type Waiter struct {
 // nodes, as its Job names them.
 type Start struct{ Revision, Nodes string }
 
-// Load is what a class runs now, and when each flow was last served, as far as its Jobs still show
-// it.
+// Load is what a class runs now, and when each flow was last served or assigned a slot that
+// it did not use, as far as that is known.
 type Load struct {
 	Running map[Flow]int
 	Served  map[Flow]time.Time
@@ -126,6 +126,9 @@ func (q *Queue) Has(uid string) bool {
 	_, waits := q.at[uid]
 	return waits
 }
+
+// waits reports whether a UID of a flow waits. A queue of which there is none is empty.
+func (q *Queue) waits(flow Flow) bool { return q != nil && len(q.flows[flow]) > 0 }
 
 // Len returns the number of waiters.
 func (q *Queue) Len() int { return len(q.at) }

@@ -57,7 +57,8 @@ type Assignment struct {
 
 // Slots holds the UIDs that wait for a slot of a class and those that have been assigned one. A UID
 // leaves its queue while it is reconciled and is added again if it still waits. When the last Job
-// of a flow has expired, it is no longer known when the flow was served.
+// of a flow has expired, it is no longer known when the flow was served. A slot that was not used
+// is a turn, too: a namespace whose UIDs never use theirs once got every slot of a class.
 type Slots struct {
 	caches  *cluster.Caches
 	clock   clock.WithDelayedExecution
@@ -143,8 +144,30 @@ func (s *Slots) revoke(uid types.UID, had *Assignment) bool {
 	unused := s.assigned[uid] == had
 	if unused {
 		delete(s.assigned, uid)
+		s.noteTurn(had)
 	}
 	return unused
+}
+
+// turnKept is for how long a turn is remembered of a flow that has no Jobs and that does not wait:
+// its UID is reconciled again before it waits for the next one.
+const turnKept = time.Minute
+
+// noteTurn records that a flow has had a slot and has not used it, and forgets old ones.
+func (s *Slots) noteTurn(a *Assignment) {
+	now := s.clock.Now()
+	s.knowClass(a.ClassKey)
+	s.served[a.ClassKey][a.flow] = now
+	maps.DeleteFunc(s.served[a.ClassKey], func(flow Flow, at time.Time) bool {
+		return len(s.jobs[a.ClassKey][flow]) == 0 && !s.queues[a.ClassKey].waits(flow) && now.Sub(at) > turnKept
+	})
+}
+
+// knowClass makes room for what is known of the flows of a class.
+func (s *Slots) knowClass(at ClassKey) {
+	if s.served[at] == nil {
+		s.served[at], s.jobs[at] = map[Flow]time.Time{}, map[Flow]map[string]bool{}
+	}
 }
 
 // Await adds a UID to the queue of a class. It may be assigned a slot at once.
@@ -248,9 +271,7 @@ func (s *Slots) Observe(job *batchv1.Job) {
 	defer s.mu.Unlock()
 	delete(s.launched, jobKey(job))
 	at := KeyOfJob(job)
-	if s.served[at] == nil {
-		s.served[at], s.jobs[at] = map[Flow]time.Time{}, map[Flow]map[string]bool{}
-	}
+	s.knowClass(at)
 	for _, flow := range flowsOf(job) {
 		if s.jobs[at][flow] == nil {
 			s.jobs[at][flow] = map[string]bool{}

@@ -24,7 +24,7 @@ const untilEnforced = time.Minute
 // other test runs: the policies are those of all.
 func TestAttacksSucceedWithoutThePolicies(t *testing.T) {
 	w := newWorld(t, "bare")
-	dry := slices.Concat(nodePodAttacks(), gateAttacks(), w.pvAttacks(), w.markAttacks())
+	dry := slices.Concat(nodePodAttacks(), gateAttacks(), w.recordAttacks(), w.pvAttacks(), w.markAttacks())
 	secrets, sequences, targets := w.secretAttacks(), w.sequenceAttacks(), w.patchable()
 	var guarded []map[string]verdict
 	for _, x := range targets {
@@ -63,7 +63,7 @@ func (w *world) withoutPolicies(probes []attack) {
 	ours := slices.DeleteFunc(list.Items, func(b admissionregistrationv1.ValidatingAdmissionPolicyBinding) bool {
 		return !strings.HasPrefix(b.Spec.PolicyName, "flex-")
 	})
-	if len(ours) < 8 {
+	if len(ours) < 9 {
 		w.t.Fatalf("only %d policies are bound: have their names changed?", len(ours))
 	}
 	w.eventually(untilEnforced, "the policies to be enforced", w.answered(probes, true))

@@ -169,7 +169,7 @@ func (w *world) patchable() []target {
 func (x target) try(ctx context.Context, change string) (verdict, string) {
 	after, err := x.patch(ctx, change)
 	switch {
-	case err != nil && strings.Contains(err.Error(), "ValidatingAdmissionPolicy 'flex-dispatcher-"):
+	case err != nil && strings.Contains(err.Error(), "ValidatingAdmissionPolicy 'flex-"):
 		return refusedByPolicy, err.Error()
 	case err != nil:
 		return refusedByKubernetes, err.Error()

@@ -149,6 +149,8 @@ func (w *world) pvAttacks() []attack {
 		{"its own PV, a disk", cinderPod, pv(aDisk("xfs")), "", passes},
 		{"its own PV, a disk by its ports", cinderPod, pv(portsOf("500a0981891b8dc5")), "", passes},
 		{"its own PV, by IPv6", cinderPod, pv(exportOf("2001:db8::10")), "", passes},
+		{"a blank in a mount option", cinderPod, optioned("hard rw"), "have no blank", passes},
+		{"a line break in one", cinderPod, optioned("hard\nrw"), "have no blank", passes},
 		{"its own PV, with mount options", cinderPod, optioned("nfsvers=4.1,hard"), "", passes},
 		{"its own PV, a disk by its identifier", cinderPod, pv(aDiskNamed("3624a93709714b5cb91634c470002b2c8")), "", passes},
 		{"its own PV, a directory", directoryPod, pv(aDirectory(own, directory)), "", passes},

@@ -1,0 +1,92 @@
+package slots
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
+)
+
+// UIDs of other namespaces get slots and never use them, as a tenant's do that edits the size of its
+// claims: each slot is spent on a write on the claim's status. The claims of another namespace come
+// in between, whether or not the namespaces have Jobs.
+func TestANamespaceThatUsesNoSlotHoldsUpNoOther(t *testing.T) {
+	for name, test := range map[string]struct {
+		busy     []string
+		haveJobs bool
+	}{
+		"one namespace that has a Job":      {[]string{"busy"}, true},
+		"one without a Job":                 {[]string{"busy"}, false},
+		"several without a Job, one by one": {[]string{"busy-0", "busy-1", "busy-2"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			caches, err := cluster.New(fake.NewClientset(), []string{"home"}, nil, cluster.Handlers{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var next types.UID
+			clock := clocktesting.NewFakeClock(time.Now())
+			s := New(caches, clock, func(uid types.UID) { next = uid })
+			haveJob := []string{"waits"} // it was served last
+			if test.haveJobs {
+				haveJob = append(test.busy, "waits")
+			}
+			for i, ns := range haveJob {
+				job := jobOfNamespace(fmt.Sprint("old-", i), ns)
+				job.Name, job.CreationTimestamp = fmt.Sprint("old-", i), metav1.NewTime(time.Unix(int64(i+1), 0))
+				s.Observe(job)
+			}
+			flows := map[string]string{"waits": "waits"} // by UID
+			await := func(uid string) {
+				s.Await(ClassKey{"home", "x"}, Waiter{UID: uid, Limit: 1, Flow: Flow{Namespace: flows[uid], Verb: "expand"}, Since: clock.Now()})
+			}
+			for i := range 2 {
+				for _, ns := range test.busy {
+					uid := fmt.Sprint(ns, "-", i)
+					flows[uid] = ns
+					await(uid)
+				}
+			}
+			await("waits")
+			for i := range 100 {
+				if next == "waits" {
+					t.Logf("it got a slot after %d of the others", i)
+					return
+				}
+				uid := next
+				had := s.Begin(uid)
+				clock.Step(10 * time.Millisecond)
+				s.End(uid, had) // a write came first
+				await(string(uid))
+			}
+			t.Error("it got no slot in 100 assignments")
+		})
+	}
+}
+
+// Namespaces come and go. Those that neither have Jobs nor wait are forgotten, whatever slots they
+// have not used.
+func TestATurnIsForgottenWithItsFlow(t *testing.T) {
+	caches, err := cluster.New(fake.NewClientset(), []string{"home"}, nil, cluster.Handlers{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	clock := clocktesting.NewFakeClock(time.Now())
+	s, at := New(caches, clock, func(types.UID) {}), ClassKey{"home", "x"}
+	for i := range 1000 {
+		uid := fmt.Sprint("ci-run-", i)
+		s.Await(at, Waiter{UID: uid, Limit: 1, Flow: Flow{Namespace: uid, Verb: "provision"}, Since: clock.Now()})
+		had := s.Begin(types.UID(uid))
+		s.End(types.UID(uid), had)
+		clock.Step(time.Second)
+	}
+	if n := len(s.load(at).Served); n > 62 {
+		t.Errorf("%d flows are known, of which none has a Job or waits", n)
+	}
+}

@@ -1,0 +1,132 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"testing"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+)
+
+// What the dispatcher writes on a Job that is the record of a claim.
+const (
+	managedBy      = "app.kubernetes.io/managed-by"
+	recordName     = "flex-provisioner.io/record" // of an annotation and of a finalizer
+	recordUIDs     = "flex-provisioner.io/uids"
+	recordRevision = "flex-provisioner.io/config-revision"
+	recordMember   = "claim.flex-provisioner.io/" + victimUID
+)
+
+// Whoever may create Jobs in a config namespace writes no record of a claim, and changes none. What
+// administrators, queues and the audit do to Jobs passes.
+func TestOnlyTheDispatcherWritesTheRecordOfAClaim(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "forge")
+	w.run(w.recordAttacks(), true)
+}
+
+// recordAttacks makes a Job with a record, and returns the attempts to forge one or to change that
+// one. They are dry runs. The Job's record is no dispatcher's, since it lacks the label by which
+// those are found.
+func (w *world) recordAttacks() []attack {
+	w.t.Helper()
+	kept, released := w.keepRecord("kept", recordName), w.keepRecord("released")
+	const creates, changes, holds = "only the dispatcher creates a Job with", "only the dispatcher changes", "only the dispatcher adds the finalizer"
+	label := func(key, value string) func(*batchv1.Job) {
+		return func(job *batchv1.Job) { job.Labels = map[string]string{key: value} }
+	}
+	annotation := func(key string) func(*batchv1.Job) {
+		return func(job *batchv1.Job) { job.Annotations = map[string]string{key: victimUID} }
+	}
+	collector := account("kube-system", "generic-garbage-collector", "")
+	finalizer := func(job *batchv1.Job) { job.Finalizers = []string{recordName} }
+	ofAudit := func(job *batchv1.Job) {
+		job.Labels = map[string]string{managedBy: "flex-dispatcher-audit"}
+		job.Annotations = map[string]string{recordUIDs: victimUID, recordRevision: ownNamespace + "/gold-1"}
+	}
+	byAudit := func(job *batchv1.Job) {
+		ofAudit(job)
+		job.Annotations[recordName] = "{}"
+	}
+	create := func(change func(*batchv1.Job)) func(context.Context, kubernetes.Interface) error {
+		return func(ctx context.Context, client kubernetes.Interface) error {
+			_, err := client.BatchV1().Jobs(nodeNamespace).Create(ctx, recordJob(change), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+			return err
+		}
+	}
+	patched := func(patch string) func(context.Context, kubernetes.Interface) error { return patchesJob(kept, patch) }
+	return []attack{
+		{"a Job that serves another's claim", clusterAdmin, create(label(recordMember, "")), creates, passes},
+		{"a Job that is the dispatcher's by its label", clusterAdmin, create(label(managedBy, "flex-dispatcher")), creates, passes},
+		{"a Job with a record", clusterAdmin, create(annotation(recordName)), creates, passes},
+		{"a Job with UIDs of claims", clusterAdmin, create(annotation(recordUIDs)), creates, passes},
+		{"a Job with a config revision", clusterAdmin, create(annotation(recordRevision)), creates, passes},
+		{"a Job with a confirmed pod", clusterAdmin, create(annotation(confirmGate)), creates, passes},
+		{"a Job with the finalizer of records", clusterAdmin, create(finalizer), creates, passes},
+		{"a Job of an audit, with a record", clusterAdmin, create(byAudit), creates, passes},
+		{"another record", clusterAdmin, patched(`{"metadata":{"annotations":{"` + recordName + `":"{}"}}}`), changes, passes},
+		{"no record", clusterAdmin, patched(`{"metadata":{"annotations":{"` + recordName + `":null}}}`), changes, passes},
+		{"the claim of another", clusterAdmin, patched(`{"metadata":{"labels":{"claim.flex-provisioner.io/` + attackUID + `":""}}}`), changes, passes},
+		{"the dispatcher's label", clusterAdmin, patched(`{"metadata":{"labels":{"` + managedBy + `":"flex-dispatcher"}}}`), changes, passes},
+		{"another PV in its pod template", clusterAdmin, patched(`{"spec":{"template":{"metadata":{"annotations":{"flex-provisioner.io/pv":"{}"}}}}}`), changes, passes},
+		{"no gate in its pod template", clusterAdmin, patched(`{"spec":{"template":{"spec":{"schedulingGates":null}}}}`), changes, passes},
+		{"the finalizer of a record that was released", clusterAdmin, patchesJob(released, `{"metadata":{"finalizers":["`+recordName+`"]}}`), holds, passes},
+		{"what the dispatcher launches", theDispatcher, create(label(recordMember, "")), "", passes},
+		{"what the dispatcher records", theDispatcher, patched(`{"metadata":{"annotations":{"` + recordName + `":"{}"}}}`), "", passes},
+		{"a record is given up", clusterAdmin, patched(`{"metadata":{"annotations":{"flex-provisioner.io/forget":"` + victimUID + `"}}}`), "", passes},
+		{"a record is released in an emergency", clusterAdmin, patched(`{"metadata":{"finalizers":null}}`), "", passes},
+		{"a queue lets a Job start", clusterAdmin, patched(asQueue), "", passes},
+		{"a Job is deleted with its pods", collector, patched(`{"metadata":{"finalizers":["` + recordName + `","foregroundDeletion"]}}`), "", passes},
+		{"a Job of an audit", clusterAdmin, create(ofAudit), "", passes},
+		{"a Job of others", clusterAdmin, create(label("app", "backup")), "", passes},
+	}
+}
+
+// asQueue is what Kueue changes when it admits a Job.
+const asQueue = `{"metadata":{"labels":{"kueue.x-k8s.io/queue-name":"storage"}},"spec":{"suspend":false,"template":{` +
+	`"metadata":{"labels":{"kueue.x-k8s.io/podset":"main"}},"spec":{"nodeSelector":{"pool":"storage"}}}}}`
+
+// recordJob is a suspended Job of a provisioning pod.
+func recordJob(change func(*batchv1.Job)) *batchv1.Job {
+	job := &batchv1.Job{
+		ObjectMeta: metav1.ObjectMeta{Name: "provision-" + victimUID + "-9"},
+		Spec:       batchv1.JobSpec{Suspend: new(true), Template: provisioningPod(func(p *corev1.PodTemplateSpec) { p.Spec.RestartPolicy = corev1.RestartPolicyNever })},
+	}
+	change(job)
+	return job
+}
+
+// keepRecord makes a Job with a record as the dispatcher does, until the test's end, and returns its
+// name.
+func (w *world) keepRecord(name string, finalizers ...string) string {
+	w.t.Helper()
+	jobs := kube.BatchV1().Jobs(nodeNamespace)
+	job := recordJob(func(job *batchv1.Job) {
+		job.Name = w.ns + "-" + name
+		job.Labels = map[string]string{recordMember: ""}
+		job.Annotations = map[string]string{recordName: `{"version":1}`, recordUIDs: victimUID}
+		job.Finalizers = finalizers
+		job.Spec.Template.Annotations = map[string]string{"flex-provisioner.io/pv": `{"kind":"PersistentVolume"}`}
+	})
+	_, err := w.as(theDispatcher).BatchV1().Jobs(nodeNamespace).Create(w.ctx(), job, metav1.CreateOptions{})
+	w.must(err, "create a Job with a record")
+	w.remove(func() {
+		_, err := jobs.Patch(w.ctx(), job.Name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+		w.gone(err, "the finalizer of the Job "+job.Name)
+		w.gone(jobs.Delete(w.ctx(), job.Name, metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}), "the Job "+job.Name)
+	})
+	return job.Name
+}
+
+// patchesJob tries a merge patch of a Job.
+func patchesJob(name, patch string) func(context.Context, kubernetes.Interface) error {
+	return func(ctx context.Context, client kubernetes.Interface) error {
+		_, err := client.BatchV1().Jobs(nodeNamespace).Patch(ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
+		return err
+	}
+}
