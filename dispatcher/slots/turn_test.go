@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
 )
 
@@ -26,7 +27,7 @@ func TestANamespaceThatUsesNoSlotHoldsUpNoOther(t *testing.T) {
 		"several without a Job, one by one": {[]string{"busy-0", "busy-1", "busy-2"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			caches, err := cluster.New(fake.NewClientset(), []string{"home"}, nil, cluster.Handlers{})
+			caches, err := cluster.New(fake.NewClientset(), contract.ProvisionerName, []string{"home"}, nil, cluster.Handlers{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -73,7 +74,7 @@ func TestANamespaceThatUsesNoSlotHoldsUpNoOther(t *testing.T) {
 // Namespaces come and go. Those that neither have Jobs nor wait are forgotten, whatever slots they
 // have not used.
 func TestATurnIsForgottenWithItsFlow(t *testing.T) {
-	caches, err := cluster.New(fake.NewClientset(), []string{"home"}, nil, cluster.Handlers{})
+	caches, err := cluster.New(fake.NewClientset(), contract.ProvisionerName, []string{"home"}, nil, cluster.Handlers{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -67,10 +67,12 @@ func podSteps() []step {
 		onJobs("the kubelet ends a deleted pod that never started", func(_ *state, j *job) bool {
 			return j.pod == podWaiting && j.deleting && !j.forced && !j.gated
 		}, func(w *world, s *state, i int) { s.jobs[i].reported(w, notStarted) }),
-		onJobs("time passes after a forced deletion", func(_ *state, j *job) bool { return j.forced && !j.late && !j.gated },
+		onJobs("time passes after a forced deletion", func(_ *state, j *job) bool {
+			return j.forced && !j.late && !j.gated || j.mayRun && !j.forced // on record, by a leader that did not see the pod
+		},
 			func(_ *world, s *state, i int) {
 				j := &s.jobs[i]
-				j.late, j.mayRun = true, false
+				j.late, j.mayRun = j.late || j.forced, false
 				if j.runs() {
 					j.progress = over
 				}
