@@ -2,6 +2,7 @@ package slots
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -33,11 +34,11 @@ func TestANamespaceThatUsesNoSlotHoldsUpNoOther(t *testing.T) {
 			var next types.UID
 			clock := clocktesting.NewFakeClock(time.Now())
 			s := New(caches, clock, func(uid types.UID) { next = uid })
-			haveJob := []string{"waits"} // it was served last
+			var haveJobs []string
 			if test.haveJobs {
-				haveJob = append(test.busy, "waits")
+				haveJobs = test.busy
 			}
-			for i, ns := range haveJob {
+			for i, ns := range slices.Concat(haveJobs, []string{"waits"}) { // which was served last
 				job := jobOfNamespace(fmt.Sprint("old-", i), ns)
 				job.Name, job.CreationTimestamp = fmt.Sprint("old-", i), metav1.NewTime(time.Unix(int64(i+1), 0))
 				s.Observe(job)
