@@ -21,10 +21,11 @@ func TestANamespaceThatUsesNoSlotHoldsUpNoOther(t *testing.T) {
 	for name, test := range map[string]struct {
 		busy     []string
 		haveJobs bool
+		each     int // UIDs of each namespace
 	}{
-		"one namespace that has a Job":      {[]string{"busy"}, true},
-		"one without a Job":                 {[]string{"busy"}, false},
-		"several without a Job, one by one": {[]string{"busy-0", "busy-1", "busy-2"}, false},
+		"one namespace that has a Job":      {[]string{"busy"}, true, 2},
+		"one without a Job":                 {[]string{"busy"}, false, 2},
+		"several without a Job, one by one": {[]string{"busy-0", "busy-1", "busy-2"}, false, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			caches, err := cluster.New(fake.NewClientset(), []string{"home"}, nil, cluster.Handlers{})
@@ -47,7 +48,7 @@ func TestANamespaceThatUsesNoSlotHoldsUpNoOther(t *testing.T) {
 			await := func(uid string) {
 				s.Await(ClassKey{"home", "x"}, Waiter{UID: uid, Limit: 1, Flow: Flow{Namespace: flows[uid], Verb: "expand"}, Since: clock.Now()})
 			}
-			for i := range 2 {
+			for i := range test.each {
 				for _, ns := range test.busy {
 					uid := fmt.Sprint(ns, "-", i)
 					flows[uid] = ns
