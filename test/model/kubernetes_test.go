@@ -77,7 +77,17 @@ func podSteps() []step {
 					j.progress = over
 				}
 				s.agesWith(j)
+				s.endsUnseen(j)
 			}),
+	}
+}
+
+// endsUnseen ends the container of a pod that has vanished, at its deadline, which its Job records.
+func (s *state) endsUnseen(of *job) {
+	for i := range s.count() {
+		if j := &s.jobs[i]; !of.orphan && j.orphan && j.runs() && j.verb == of.verb && j.number == of.number && j.birth == of.birth {
+			j.progress = over
+		}
 	}
 }
 
@@ -88,7 +98,7 @@ func bindingSteps() []step {
 			return s.claim == claimPending && s.pv.phase == unbound && s.pv.ref == refOwn && !s.pv.terminating && !s.pv.misfit
 		}, func(_ *world, s *state) {
 			s.bindTo(claimBound)
-			s.pv.phase = bound
+			s.pv.phase, s.other = bound, s.other || s.pv.bare
 			s.use()
 		}),
 		once("the binder binds the rescued PV", func(_ *world, s *state) bool { return s.claim == claimPending && s.rescue.phase == unbound },
