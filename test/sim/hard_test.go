@@ -134,14 +134,14 @@ func hardWorlds() []hardWorld {
 		}, nil},
 		{"PVs by hand", spec{
 			classes: hardClass("pearl"), people: slices.Concat(createsAndDeletes, byHand, byHand), faults: cutsOff[1:],
-		}, nil},
+		}, []string{"was retained"}}, // a PV that comes and goes while no leader looks
 		{"clones", spec{
 			classes: hardClass("opal"), people: slices.Concat(createsAndDeletes, clonesOf, clonesOf), faults: cutsOff[1:],
 		}, nil},
 		{"lost answers", spec{
 			classes: hardClass("quartz"), people: createsAndDeletes, faults: losesAnswers,
 			begins: func(w *world) { w.Worlds.LosesEvents = true },
-		}, nil},
+		}, []string{"VolumeLeft"}}, // a leader is killed with its events, and none leads while the Job is kept
 		{"two provisioners", spec{
 			classes: hardClass("pearl", "jade"), people: createsAndDeletes, faults: cutsOff[1:],
 			begins: func(w *world) { w.Start() },
