@@ -64,7 +64,7 @@ var (
 	nodeIndexers       = cache.Indexers{ByNode: namesOfNode, ByVolume: volumesOfNode}
 	attachmentIndexers = cache.Indexers{ByPV: pvOfAttachment}
 	configIndexers     = cache.Indexers{ByClass: classOfConfig}
-	revisionIndexers   = cache.Indexers{ByConfig: configOfRevision, ByClass: classByLabel}
+	revisionIndexers   = cache.Indexers{ByConfig: configOfRevision, ByClass: classOfRevision}
 	jobIndexers        = cache.Indexers{ByUID: uidsOfJob, ByClass: classByLabel, ByUnfinished: classOfUnfinished, ByStart: revisionOfUnfinished, ByRevision: revisionNamed, ByNode: nodeOfJob, ByKept: classOfKept, BySourcePV: sourcesOfJob}
 	podIndexers        = cache.Indexers{ByJob: jobOfPod, ByUID: uidsOfPod, ByUnfinished: classOfRunningPod}
 )
@@ -96,7 +96,21 @@ func classOfConfig(obj any) ([]string, error) {
 	return []string{config.ClassLabel(obj.(*corev1.ConfigMap).Labels[contract.LabelStorageClass])}, nil
 }
 
-// classByLabel indexes Jobs and revisions, which have the same label.
+func classOfRevision(obj any) ([]string, error) {
+	return []string{ClassOfRevision(obj.(*appsv1.ControllerRevision))}, nil
+}
+
+// ClassOfRevision returns the label of the class whose config a revision holds. The revision's own
+// label says the same, and counts only if the content cannot be decoded: if it were removed, the
+// revision would have no place among the others of its class, and be stored again and again.
+func ClassOfRevision(stored *appsv1.ControllerRevision) string {
+	src, err := config.StoredSource(stored)
+	if err != nil {
+		return stored.Labels[config.LabelClass]
+	}
+	return config.ClassLabel(src.Class)
+}
+
 func classByLabel(obj any) ([]string, error) {
 	return []string{obj.(metav1.Object).GetLabels()[config.LabelClass]}, nil
 }

@@ -11,12 +11,14 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 )
 
-// Siblings returns the stored revisions of the same config.
+// Siblings returns the stored revisions of the same class in the same namespace, of which the newest
+// has the highest number. Many classes may have one ConfigMap, and the one of a class may have
+// another name with each edit.
 func (f *Resolver) Siblings(src config.Source) []*appsv1.ControllerRevision {
-	return f.Caches.Revisions.In(src.Namespace).By(cluster.ByConfig, config.NameOfRevision(src.RevisionName()))
+	return f.Caches.Revisions.In(src.Namespace).By(cluster.ByClass, config.ClassLabel(src.Class))
 }
 
-// isCurrent reports whether a source is stored as its config's newest revision, which is the
+// isCurrent reports whether a source is stored as its class's newest revision, which is the
 // fallback if the next edit is faulty. One that is marked as unused may be deleted at any moment,
 // so it does not count as stored until the mark has been removed.
 func (f *Resolver) isCurrent(src config.Source) bool {
