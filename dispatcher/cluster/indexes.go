@@ -7,6 +7,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
@@ -27,7 +28,8 @@ const (
 	ByClass = "class"
 	// ByJob finds the pods of a Job by its name.
 	ByJob = "job"
-	// ByConfig finds a config's revisions.
+	// ByConfig finds a config's revisions, and the classes that name a config, both by the name of the
+	// ConfigMap.
 	ByConfig = "config"
 	// ByUnfinished finds a class's Jobs and pods that may not have ended, by the class's label.
 	ByUnfinished = "unfinished"
@@ -61,6 +63,7 @@ const (
 var (
 	claimIndexers      = cache.Indexers{ByUID: uidOf, ByClass: classOfClaim, BySource: sourceOfClaim, ByNode: nodeOfClaim}
 	pvIndexers         = cache.Indexers{ByClass: classOfPV, ByRevision: revisionNamed, ByOwner: ownersOfPV, ByNode: nodeOfPV, ByVolumeSource: volumeSourceOfPV, ByVolume: volumeOfPV, ByUnclaimed: claimantsOfPV}
+	classIndexers      = cache.Indexers{ByConfig: configOfClass}
 	nodeIndexers       = cache.Indexers{ByNode: namesOfNode, ByVolume: volumesOfNode}
 	attachmentIndexers = cache.Indexers{ByPV: pvOfAttachment}
 	configIndexers     = cache.Indexers{ByClass: classOfConfig}
@@ -92,8 +95,20 @@ func classOfPV(obj any) ([]string, error) {
 	return []string{config.ClassLabel(obj.(*corev1.PersistentVolume).Spec.StorageClassName)}, nil
 }
 
+func configOfClass(obj any) ([]string, error) {
+	if name := config.NameFor(obj.(*storagev1.StorageClass)); name != "" {
+		return []string{name}, nil
+	}
+	return nil, nil
+}
+
+// classOfConfig has no key for a ConfigMap without the label, which only serves classes that name
+// it.
 func classOfConfig(obj any) ([]string, error) {
-	return []string{config.ClassLabel(obj.(*corev1.ConfigMap).Labels[contract.LabelStorageClass])}, nil
+	if class := obj.(*corev1.ConfigMap).Labels[contract.LabelStorageClass]; class != "" {
+		return []string{config.ClassLabel(class)}, nil
+	}
+	return nil, nil
 }
 
 func classOfRevision(obj any) ([]string, error) {

@@ -190,7 +190,9 @@ func (c *Controller) classChanged(class *storagev1.StorageClass) {
 func (c *Controller) configChanged(cm *corev1.ConfigMap) {
 	revision := config.Source{Namespace: cm.Namespace, Name: cm.Name}.RevisionName()
 	c.enqueueRevisions(cm.Namespace, cluster.ByConfig, config.NameOfRevision(revision))
-	c.enqueueClass(config.ClassLabel(cm.Labels[contract.LabelStorageClass]))
+	for _, label := range c.caches.ClassesOf(cm, c.observer.Namespace) {
+		c.enqueueClass(label)
+	}
 }
 
 func (c *Controller) revisionChanged(stored *appsv1.ControllerRevision) {

@@ -15,8 +15,11 @@ const (
 	ContainerOutput = "ContainerOutput"
 	// WaitingForConfig: no ConfigMap serves the class.
 	WaitingForConfig = "WaitingForConfig"
-	// AmbiguousConfig: several ConfigMaps claim the class, so none serves.
+	// AmbiguousConfig: several ConfigMaps claim the class, so the last good revision of them serves,
+	// or none does.
 	AmbiguousConfig = "AmbiguousConfig"
+	// ClassNotListed: the class names a ConfigMap that does not list it.
+	ClassNotListed = "ClassNotListed"
 	// InvalidConfig: all faults of the config, by field.
 	InvalidConfig = "InvalidConfig"
 	// ConfigWarning: the config is used, but should be changed: a faulty edit, a password in plain
