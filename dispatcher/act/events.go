@@ -120,8 +120,8 @@ func (a *Actor) emitLongRun(o *observe.Observation, r decide.Run) {
 }
 
 // emitWarnings emits to the administrator, whenever a config is used, what should be changed in it.
-// A claim for which the last good revision is used of several ConfigMaps is told so, too: it may not
-// have what its administrator has changed.
+// Where the last good revision of several ConfigMaps is used, the claim has the event, too: it may
+// not get what its administrator has changed.
 func (a *Actor) emitWarnings(claim *corev1.PersistentVolumeClaim, r resolve.Resolved) {
 	if r.Ambiguous != "" {
 		a.emit(claim, r.From, corev1.EventTypeWarning, reason.AmbiguousConfig, r.Ambiguous)

@@ -128,7 +128,7 @@ func TestAConfigListsTheClassesThatMayNameIt(t *testing.T) {
 		}
 	}
 	dropped := configMap("shared", nil, nil)
-	dropped.Annotations = map[string]string{config.AnnDataSize: "1048576"}
+	dropped.Annotations = map[string]string{config.AnnCut: "1048576"}
 	if !config.Lists(dropped, "gold") {
 		t.Error("a ConfigMap that is too large is said not to list a class, and not that it is too large")
 	}

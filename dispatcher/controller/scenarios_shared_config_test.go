@@ -168,7 +168,7 @@ func TestANamedConfigOfAnotherNamespaceServesNoClass(t *testing.T) {
 	})
 }
 
-func TestAClassWhoseNameIsTooLongForALabelIsToldOfTheParameter(t *testing.T) {
+func TestAClassWhoseNameIsTooLongForALabelWaitsForTheParameter(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.bare()
 		w.CreateClass(longName, corev1.PersistentVolumeReclaimDelete)
