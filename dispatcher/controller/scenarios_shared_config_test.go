@@ -33,7 +33,6 @@ func naming(config string) func(*storagev1.StorageClass) {
 	}
 }
 
-
 // asking is a change of a claim: it asks for a volume of a class.
 func asking(class string) func(*corev1.PersistentVolumeClaim) {
 	return func(c *corev1.PersistentVolumeClaim) { c.Spec.StorageClassName = &class }

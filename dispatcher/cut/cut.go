@@ -35,7 +35,8 @@ var readOfBound = []string{
 // readOfUnbound are the annotations that are read only on a claim that is not bound. The last says
 // that some were not kept before.
 var readOfUnbound = []string{
-	storagehelpers.AnnStorageProvisioner, storagehelpers.AnnBetaStorageProvisioner, storagehelpers.AnnSelectedNode, config.AnnCut,
+	storagehelpers.AnnStorageProvisioner, storagehelpers.AnnBetaStorageProvisioner, storagehelpers.AnnSelectedNode, storagehelpers.AnnBindCompleted,
+	config.AnnCut,
 }
 
 // Object returns what the dispatcher reads of an object. It is a new object if anything was cut.

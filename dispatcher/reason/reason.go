@@ -32,6 +32,8 @@ const (
 	NamespaceNotServed = "NamespaceNotServed"
 	// WaitingForClass: the class no longer exists.
 	WaitingForClass = "WaitingForClass"
+	// ClaimLost: Kubernetes takes the claim for one that has lost its volume.
+	ClaimLost = "ClaimLost"
 	// SelectorNotSupported: a new volume cannot be made to match a selector.
 	SelectorNotSupported = "SelectorNotSupported"
 	// SnapshotNotSupported: only CSI drivers restore VolumeSnapshots.

@@ -244,8 +244,22 @@ func joinFaults(faults field.ErrorList) string {
 	return strings.Clone(strings.ToValidUTF8(text[:min(len(text), longestFaults)], ""))
 }
 
+// IsLost reports whether Kubernetes takes a claim for one that was bound and has lost its volume: it
+// names none, and has the PV controller's annotation, as claims from a backup have. Such a claim is
+// never bound (syncClaim of pkg/controller/volume/persistentvolume/pv_controller.go). Its phase says
+// nothing: it stays Lost until the claim is bound, also when the annotation has been removed.
+func IsLost(claim *corev1.PersistentVolumeClaim) bool {
+	_, wasBound := claim.Annotations[storagehelpers.AnnBindCompleted]
+	return claim.Spec.VolumeName == "" && wasBound
+}
+
 // unsupported returns the problem with a claim that no image can provision.
 func unsupported(claim *corev1.PersistentVolumeClaim) *decide.Problem {
+	if IsLost(claim) {
+		return decide.Problemf(reason.ClaimLost, "the claim has the annotation %s, and names no volume: Kubernetes takes it for one that has lost its volume, and never binds it. So none is "+
+			"provisioned. Remedy: to get a new volume, kubectl -n %s annotate pvc %s %s-. To use an existing PersistentVolume that no claim has, set the claim's spec.volumeName to its name",
+			storagehelpers.AnnBindCompleted, claim.Namespace, claim.Name, storagehelpers.AnnBindCompleted)
+	}
 	if claim.Spec.Selector == nil {
 		return nil
 	}
