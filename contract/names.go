@@ -75,6 +75,11 @@ const (
 // is not the dispatcher's --namespace. It is not passed on as a property.
 const ParamConfigNamespace = Domain + "config-namespace"
 
+// ParamConfig is the StorageClass parameter that names the class's ConfigMap, in that namespace. The
+// ConfigMap's key "classes" must list the class. Without it the ConfigMap is found by its label. It
+// is not passed on as a property.
+const ParamConfig = Domain + "config"
+
 // Container is the name of the container whose exit code is the verdict.
 const Container = "provisioner"
 

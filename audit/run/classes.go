@@ -11,7 +11,6 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
@@ -63,18 +62,35 @@ func (a *Auditor) Classes(ctx context.Context, names ...string) ([]Class, error)
 // class finds the config of a class.
 func (a *Auditor) class(ctx context.Context, class *storagev1.StorageClass) (Class, error) {
 	out, ns := Class{Name: class.Name}, config.NamespaceFor(class, a.Namespace)
-	list, err := a.Client.CoreV1().ConfigMaps(ns).List(ctx, metav1.ListOptions{
-		LabelSelector: labels.Set{contract.LabelType: contract.TypeConfig, contract.LabelStorageClass: class.Name}.String(),
-	})
+	list, err := a.Client.CoreV1().ConfigMaps(ns).List(ctx, metav1.ListOptions{LabelSelector: contract.LabelType + "=" + contract.TypeConfig})
 	if err != nil {
 		return out, fmt.Errorf("list the provisioner configs in %s: %w", ns, err)
 	}
-	if len(list.Items) != 1 {
-		out.Fault = fmt.Errorf("%d ConfigMaps in the namespace %s are its provisioner config: let it be one", len(list.Items), ns)
-		return out, nil
+	found := configsOf(class, list.Items)
+	switch name := config.NameFor(class); {
+	case name != "" && len(found) == 0:
+		out.Fault = fmt.Errorf("it names the ConfigMap %s by its parameter %s, and the namespace %s has no provisioner config of that name", quote.Name(name), contract.ParamConfig, ns)
+	case len(found) != 1:
+		out.Fault = fmt.Errorf("%d ConfigMaps in the namespace %s are its provisioner config: let it be one", len(found), ns)
+	case name != "" && !config.Lists(found[0], class.Name):
+		out.Fault = fmt.Errorf("it names the ConfigMap %s/%s by its parameter %s, and the ConfigMap does not list it. Remedy: add the class to data.classes of the ConfigMap",
+			ns, name, contract.ParamConfig)
+	default:
+		out.Config, out.UID, out.Fault = a.parse(ctx, found[0], class)
 	}
-	out.Config, out.UID, out.Fault = a.parse(ctx, &list.Items[0], class)
 	return out, nil
+}
+
+// configsOf returns the ConfigMap that a class names, or those that are labelled for it.
+func configsOf(class *storagev1.StorageClass, all []corev1.ConfigMap) []*corev1.ConfigMap {
+	var out []*corev1.ConfigMap
+	name := config.NameFor(class)
+	for i := range all {
+		if cm := &all[i]; cm.Name == name || name == "" && cm.Labels[contract.LabelStorageClass] == class.Name {
+			out = append(out, cm)
+		}
+	}
+	return out
 }
 
 // parse reads a config whose storage is to be listed, and judges it as the dispatcher does: an

@@ -2,6 +2,7 @@ package run_test
 
 import (
 	"errors"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -113,4 +114,34 @@ func TestAServiceAccountThatCannotBeReadKeepsNoOtherClassFromBeingListed(t *test
 			l.t.Errorf("faults %v, listed %v, error %v", got.Faults, got.State.Volumes, err)
 		}
 	}, class("silver"), silver, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "flex-provisioner", Name: "other"}})
+}
+
+func TestAnAuditFindsTheConfigThatAClassNames(t *testing.T) {
+	keys := map[string]string{"image": "i", "service-account-name": "gold", "verbs": "provision,delete,list"}
+	for name, test := range map[string]struct {
+		config, classes, want string
+	}{
+		"it lists the class":          {"shared", "gold silver", ""},
+		"it lists every class":        {"shared", "*", ""},
+		"it does not list the class":  {"shared", "gold", "add the class to data.classes"},
+		"it has another name":         {"other", "*", "no provisioner config of that name"},
+		"only another is its label's": {"silver", "*", "no provisioner config of that name"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			silver, cm := class("silver"), configOf("silver", maps.Clone(keys))
+			silver.Parameters = map[string]string{contract.ParamConfig: "shared"}
+			cm.Name, cm.Data["classes"] = test.config, test.classes
+			inLab(t, nil, func(l *lab) {
+				got, err := l.Classes(l.t.Context(), "silver")
+				switch {
+				case err != nil || len(got) != 1:
+					l.t.Fatalf("got %+v, %v", got, err)
+				case test.want == "" && (got[0].Fault != nil || got[0].Config.Source.Name != test.config):
+					l.t.Errorf("got the config %s, %v", got[0].Config.Source.Name, got[0].Fault)
+				case test.want != "" && (got[0].Fault == nil || !strings.Contains(got[0].Fault.Error(), test.want)):
+					l.t.Errorf("got %v, want %s", got[0].Fault, test.want)
+				}
+			}, silver, cm)
+		})
+	}
 }

@@ -120,7 +120,15 @@ func (a *Actor) emitLongRun(o *observe.Observation, r decide.Run) {
 }
 
 // emitWarnings emits to the administrator, whenever a config is used, what should be changed in it.
-func (a *Actor) emitWarnings(r resolve.Resolved) {
+// Where the last good revision of several ConfigMaps is used, the claim has the event, too: it may
+// not get what its administrator has changed.
+func (a *Actor) emitWarnings(claim *corev1.PersistentVolumeClaim, r resolve.Resolved) {
+	if r.Ambiguous != "" {
+		a.emit(claim, r.From, corev1.EventTypeWarning, reason.AmbiguousConfig, r.Ambiguous)
+	}
+	for _, cm := range r.Labelled {
+		a.emit(cm, nil, corev1.EventTypeWarning, reason.AmbiguousConfig, r.Ambiguous)
+	}
 	for _, warning := range r.Config.Warnings {
 		a.emit(r.From, nil, corev1.EventTypeWarning, reason.ConfigWarning, warning)
 	}

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
@@ -132,6 +133,21 @@ func (c *Caches) NamespacesOfClass(label string) []string {
 	return slices.DeleteFunc(c.Namespaces(), func(ns string) bool {
 		return len(c.Revisions.In(ns).By(ByClass, label)) == 0
 	})
+}
+
+// ClassesOf returns the labels of the classes that a ConfigMap may serve: the one of its label, and
+// those that name it. own is the namespace of the configs of classes that name no other.
+func (c *Caches) ClassesOf(cm *corev1.ConfigMap, own string) []string {
+	var labels []string
+	if class := cm.Labels[contract.LabelStorageClass]; class != "" {
+		labels = append(labels, config.ClassLabel(class))
+	}
+	for _, class := range c.Classes.By(ByConfig, cm.Name) {
+		if config.NamespaceFor(class, own) == cm.Namespace {
+			labels = append(labels, config.ClassLabel(class.Name))
+		}
+	}
+	return labels
 }
 
 // IsRevisionNamed reports whether a Job or a PV names a config revision, "namespace/name".

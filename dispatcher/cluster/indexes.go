@@ -7,6 +7,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
@@ -27,7 +28,8 @@ const (
 	ByClass = "class"
 	// ByJob finds the pods of a Job by its name.
 	ByJob = "job"
-	// ByConfig finds a config's revisions.
+	// ByConfig finds a config's revisions, and the classes that name a config, both by the name of the
+	// ConfigMap.
 	ByConfig = "config"
 	// ByUnfinished finds a class's Jobs and pods that may not have ended, by the class's label.
 	ByUnfinished = "unfinished"
@@ -61,10 +63,11 @@ const (
 var (
 	claimIndexers      = cache.Indexers{ByUID: uidOf, ByClass: classOfClaim, BySource: sourceOfClaim, ByNode: nodeOfClaim}
 	pvIndexers         = cache.Indexers{ByClass: classOfPV, ByRevision: revisionNamed, ByOwner: ownersOfPV, ByNode: nodeOfPV, ByVolumeSource: volumeSourceOfPV, ByVolume: volumeOfPV, ByUnclaimed: claimantsOfPV}
+	classIndexers      = cache.Indexers{ByConfig: configOfClass}
 	nodeIndexers       = cache.Indexers{ByNode: namesOfNode, ByVolume: volumesOfNode}
 	attachmentIndexers = cache.Indexers{ByPV: pvOfAttachment}
 	configIndexers     = cache.Indexers{ByClass: classOfConfig}
-	revisionIndexers   = cache.Indexers{ByConfig: configOfRevision, ByClass: classByLabel}
+	revisionIndexers   = cache.Indexers{ByConfig: configOfRevision, ByClass: classOfRevision}
 	jobIndexers        = cache.Indexers{ByUID: uidsOfJob, ByClass: classByLabel, ByUnfinished: classOfUnfinished, ByStart: revisionOfUnfinished, ByRevision: revisionNamed, ByNode: nodeOfJob, ByKept: classOfKept, BySourcePV: sourcesOfJob}
 	podIndexers        = cache.Indexers{ByJob: jobOfPod, ByUID: uidsOfPod, ByUnfinished: classOfRunningPod}
 )
@@ -92,11 +95,37 @@ func classOfPV(obj any) ([]string, error) {
 	return []string{config.ClassLabel(obj.(*corev1.PersistentVolume).Spec.StorageClassName)}, nil
 }
 
-func classOfConfig(obj any) ([]string, error) {
-	return []string{config.ClassLabel(obj.(*corev1.ConfigMap).Labels[contract.LabelStorageClass])}, nil
+func configOfClass(obj any) ([]string, error) {
+	if name := config.NameFor(obj.(*storagev1.StorageClass)); name != "" {
+		return []string{name}, nil
+	}
+	return nil, nil
 }
 
-// classByLabel indexes Jobs and revisions, which have the same label.
+// classOfConfig has no key for a ConfigMap without the label, which only serves classes that name
+// it.
+func classOfConfig(obj any) ([]string, error) {
+	if class := obj.(*corev1.ConfigMap).Labels[contract.LabelStorageClass]; class != "" {
+		return []string{config.ClassLabel(class)}, nil
+	}
+	return nil, nil
+}
+
+func classOfRevision(obj any) ([]string, error) {
+	return []string{ClassOfRevision(obj.(*appsv1.ControllerRevision))}, nil
+}
+
+// ClassOfRevision returns the label of the class whose config a revision holds. The revision's own
+// label says the same, and counts only if the content cannot be decoded: if it were removed, the
+// revision would have no place among the others of its class, and be stored again and again.
+func ClassOfRevision(stored *appsv1.ControllerRevision) string {
+	src, err := config.StoredSource(stored)
+	if err != nil {
+		return stored.Labels[config.LabelClass]
+	}
+	return config.ClassLabel(src.Class)
+}
+
 func classByLabel(obj any) ([]string, error) {
 	return []string{obj.(metav1.Object).GetLabels()[config.LabelClass]}, nil
 }

@@ -48,7 +48,7 @@ func (b *builder) clusterWide(h Handlers) {
 	b.use("", "")
 	b.caches.Claims[""] = b.add(b.claims(), onUpdate(h.Claim, h.ClaimUpdated), claimIndexers)
 	b.caches.PVs[""] = b.add(b.volumes(), onUpdate(h.PV, h.PVUpdated), pvIndexers)
-	b.caches.Classes[""] = b.add(b.factory.Storage().V1().StorageClasses().Informer(), onChange(h.Class), nil)
+	b.caches.Classes[""] = b.add(b.factory.Storage().V1().StorageClasses().Informer(), onChange(h.Class), classIndexers)
 	b.caches.Nodes[""] = b.add(b.factory.Core().V1().Nodes().Informer(), b.onNode(h), nodeIndexers)
 	b.caches.Attachments[""] = b.add(b.factory.Storage().V1().VolumeAttachments().Informer(), b.onAttachment(h), attachmentIndexers)
 	b.caches.synced = b.takeSynced()

@@ -21,7 +21,7 @@ import (
 func NewStatic(client kubernetes.Interface, namespaces []string, objects ...metav1.Object) (*Caches, error) {
 	c := emptyCaches(client)
 	c.warnings = newWarnings(flowcontrol.NewFakeAlwaysRateLimiter())
-	c.Claims[""], c.PVs[""], c.Classes[""] = newIndexer(claimIndexers), newIndexer(pvIndexers), newIndexer(nil)
+	c.Claims[""], c.PVs[""], c.Classes[""] = newIndexer(claimIndexers), newIndexer(pvIndexers), newIndexer(classIndexers)
 	c.Nodes[""], c.Attachments[""] = newIndexer(nodeIndexers), newIndexer(attachmentIndexers)
 	for _, ns := range namespaces {
 		c.namespaces[ns] = nil

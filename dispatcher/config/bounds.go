@@ -97,7 +97,7 @@ func DataSize(data map[string]string) int {
 // DroppedSize returns the size of the data that the caches do not keep of a ConfigMap, 0 if there
 // are none.
 func DroppedSize(cm *corev1.ConfigMap) int {
-	size, err := strconv.Atoi(cm.Annotations[AnnDataSize])
+	size, err := strconv.Atoi(cm.Annotations[AnnCut])
 	if err != nil || len(cm.Data) > 0 {
 		return 0
 	}

@@ -84,7 +84,7 @@ func TestFaultsAreFew(t *testing.T) {
 // The caches keep no data that are too large. A mark on a ConfigMap with data is none.
 func TestSizeOfDroppedDataIsRead(t *testing.T) {
 	cm := configMap("gold", nil, nil)
-	cm.Annotations = map[string]string{config.AnnDataSize: "1048576"}
+	cm.Annotations = map[string]string{config.AnnCut: "1048576"}
 	if got := config.SourceOf(cm, class("gold", corev1.PersistentVolumeReclaimRetain)).DataSize; got != 1<<20 {
 		t.Errorf("the size is %d", got)
 	}

@@ -46,9 +46,10 @@ func IsOfAnotherProvisioner(labels map[string]string, provisioner string) bool {
 // (RFC 3339). The revision is deleted an hour later, unless something names it again.
 const AnnUnusedSince = contract.Domain + "unused-since"
 
-// AnnDataSize is on no stored object. The caches set it on a ConfigMap whose data are larger than
-// MaxData, and keep no data of it: it is their size, in bytes.
-const AnnDataSize = contract.Domain + "data-size"
+// AnnCut is on no stored object. The caches set it on what they do not keep whole: on a ConfigMap
+// whose data are larger than MaxData, and of which they keep none, with the size of the data in
+// bytes; on a claim of whose labels and annotations they keep only a part, with "true".
+const AnnCut = contract.Domain + "cut"
 
 // AnnNamespaces lists, on the leader's lease, the config namespaces that are served or were served
 // before, separated by commas.

@@ -37,6 +37,7 @@ const (
 	keyBatchSize      = "batch-size"
 	keyRequestKeys    = "request-keys"
 	keyAttributes     = "volume-attributes-classes"
+	keyClasses        = "classes" // Lists reads it
 )
 
 // Parse parses a source. provisioner is the name under which the dispatcher runs. With any fault
@@ -68,7 +69,7 @@ func Keys() []string {
 	return []string{
 		keyPluginName, keyImage, keyPullPolicy, keyVerbs, keyServiceAccount, keyNodeSelector, keyRunOn, keyNodeGone,
 		keyEnvSecret, keyFilesSecret, keyPodTemplate, keyTimeout, keyMaxAttempts, keyMaxParallel,
-		keyDataSources, keyWritePV, keyBatchSize, keyRequestKeys, keyAttributes,
+		keyDataSources, keyWritePV, keyBatchSize, keyRequestKeys, keyAttributes, keyClasses,
 	}
 }
 

@@ -57,6 +57,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 			return slices.Equal(c.RequestKeys, []string{"example.com/Replicas", "example.com/backup", "tier"})
 		}},
 		"volume-attributes-classes": {"true", func(c config.Config) bool { return c.AttributesClasses }},
+		"classes":                   {"silver", func(c config.Config) bool { return len(c.Properties) == 0 }}, // TestAConfigListsTheClassesThatMayNameIt
 		"max-parallel":              {"1", func(c config.Config) bool { return c.MaxParallel == 1 }},
 	}
 	if got, want := slices.Sorted(maps.Keys(checks)), slices.Sorted(slices.Values(config.Keys())); !slices.Equal(got, want) {

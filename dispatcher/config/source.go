@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"strings"
+	"unicode"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -38,6 +39,7 @@ type Source struct {
 func SourceOf(cm *corev1.ConfigMap, class *storagev1.StorageClass) Source {
 	params := maps.Clone(class.Parameters)
 	delete(params, contract.ParamConfigNamespace)
+	delete(params, contract.ParamConfig)
 	reclaim := corev1.PersistentVolumeReclaimDelete
 	if class.ReclaimPolicy != nil {
 		reclaim = *class.ReclaimPolicy
@@ -48,7 +50,7 @@ func SourceOf(cm *corev1.ConfigMap, class *storagev1.StorageClass) Source {
 	}
 	return Source{
 		Namespace: cm.Namespace, Name: cm.Name, Class: class.Name,
-		Reclaim: string(reclaim), Binding: string(binding), Data: cm.Data, Parameters: params, DataSize: DroppedSize(cm),
+		Reclaim: string(reclaim), Binding: string(binding), Data: served(cm.Data), Parameters: params, DataSize: DroppedSize(cm),
 	}
 }
 
@@ -66,6 +68,41 @@ func NamespaceFor(class *storagev1.StorageClass, own string) string {
 		return ns
 	}
 	return own
+}
+
+// NameFor returns the name of the ConfigMap that a class names, or nothing if that is found by its
+// label.
+func NameFor(class *storagev1.StorageClass) string { return class.Parameters[contract.ParamConfig] }
+
+// Lists reports whether a ConfigMap lists a class, and so consents to serve a class that names it.
+// Of data that the caches do not keep it is unknown: a ConfigMap with such data has a fault.
+func Lists(cm *corev1.ConfigMap, class string) bool {
+	if DroppedSize(cm) > 0 {
+		return true
+	}
+	for word := range strings.FieldsFuncSeq(cm.Data[keyClasses], isSeparator) {
+		if word == class || word == anyClass {
+			return true
+		}
+	}
+	return false
+}
+
+// anyClass is what a ConfigMap lists that serves every class that names it.
+const anyClass = "*"
+
+// isSeparator reports whether a character separates the words of a list.
+func isSeparator(r rune) bool { return r == ',' || unicode.IsSpace(r) }
+
+// served returns the data of a ConfigMap without the list of its classes, which says nothing of how
+// they are served: when one is added, the others keep their revisions.
+func served(data map[string]string) map[string]string {
+	if _, found := data[keyClasses]; !found {
+		return data
+	}
+	data = maps.Clone(data)
+	delete(data, keyClasses)
+	return data
 }
 
 // Encode returns the source as a revision stores it.

@@ -108,3 +108,45 @@ func TestRevisionNamesAndClassLabelsAreValid(t *testing.T) {
 		t.Error("two classes, one label")
 	}
 }
+
+func TestAConfigListsTheClassesThatMayNameIt(t *testing.T) {
+	for classes, want := range map[string]bool{
+		"":                 false,
+		"gold":             true,
+		"silver,gold":      true,
+		" silver ,\tgold ": true,
+		"silver\ngold\n":   true,
+		"silver gold":      true,
+		"*":                true,
+		"silver, *":        true,
+		"silver":           false,
+		"golden,old,g*":    false,
+		"silver;gold":      false,
+	} {
+		if got := config.Lists(configMap("shared", nil, map[string]string{"classes": classes}), "gold"); got != want {
+			t.Errorf("%q lists gold: %t, want %t", classes, got, want)
+		}
+	}
+	dropped := configMap("shared", nil, nil)
+	dropped.Annotations = map[string]string{config.AnnCut: "1048576"}
+	if !config.Lists(dropped, "gold") {
+		t.Error("a ConfigMap that is too large is said not to list a class, and not that it is too large")
+	}
+}
+
+// Who is served says nothing of how: when a class is added, the others keep their revisions.
+func TestTheListOfClassesAndTheParameterAreNoPartOfASource(t *testing.T) {
+	sc := class("gold", corev1.PersistentVolumeReclaimRetain)
+	before := config.SourceOf(configMap("shared", nil, map[string]string{"image": "x"}), sc)
+	sc.Parameters = map[string]string{contract.ParamConfig: "shared"}
+	if name := config.NameFor(sc); name != "shared" {
+		t.Errorf("the class names %q", name)
+	}
+	cm := configMap("shared", nil, map[string]string{"image": "x", "classes": "gold"})
+	if after := config.SourceOf(cm, sc); after.RevisionName() != before.RevisionName() {
+		t.Errorf("another revision: %+v, and before %+v", after, before)
+	}
+	if cm.Data["classes"] != "gold" {
+		t.Error("the ConfigMap itself was changed: it lies in a shared cache")
+	}
+}

@@ -188,13 +188,17 @@ func (c *Controller) classChanged(class *storagev1.StorageClass) {
 }
 
 func (c *Controller) configChanged(cm *corev1.ConfigMap) {
-	c.enqueueRevisions(cm.Namespace, config.Source{Namespace: cm.Namespace, Name: cm.Name}.RevisionName())
-	c.enqueueClass(config.ClassLabel(cm.Labels[contract.LabelStorageClass]))
+	revision := config.Source{Namespace: cm.Namespace, Name: cm.Name}.RevisionName()
+	c.enqueueRevisions(cm.Namespace, cluster.ByConfig, config.NameOfRevision(revision))
+	for _, label := range c.caches.ClassesOf(cm, c.observer.Namespace) {
+		c.enqueueClass(label)
+	}
 }
 
 func (c *Controller) revisionChanged(stored *appsv1.ControllerRevision) {
-	c.enqueueRevisions(stored.Namespace, stored.Name)
-	c.enqueueClass(stored.Labels[config.LabelClass])
+	label := cluster.ClassOfRevision(stored)
+	c.enqueueRevisions(stored.Namespace, cluster.ByClass, label)
+	c.enqueueClass(label)
 }
 
 func (c *Controller) accountChanged(*corev1.ServiceAccount) { c.enqueueClasses() }
@@ -254,10 +258,10 @@ func (c *Controller) enqueueRevision(name string) {
 	}
 }
 
-// enqueueRevisions enqueues the revisions of one config, by the name of any of them. The ConfigMap
-// may have been created or deleted, or another revision may be the newest now.
-func (c *Controller) enqueueRevisions(namespace, revision string) {
-	for _, stored := range c.caches.Revisions.In(namespace).By(cluster.ByConfig, config.NameOfRevision(revision)) {
+// enqueueRevisions enqueues the revisions that an index has under a key. The ConfigMap of some may
+// have been created or deleted, or another revision of their class may be the newest now.
+func (c *Controller) enqueueRevisions(namespace, index, key string) {
+	for _, stored := range c.caches.Revisions.In(namespace).By(index, key) {
 		c.enqueueRevisionNamed(stored.Namespace + "/" + stored.Name)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 )
@@ -48,7 +49,7 @@ func (w *world) mustKeepWhatOthersWrote(obj fakecluster.Object) {
 		w.T.Errorf("%T %s has lost what others wrote: %v, %d annotations, %v, %v", obj, obj.GetName(), obj.GetLabels(), len(obj.GetAnnotations()),
 			obj.GetFinalizers(), obj.GetOwnerReferences())
 	}
-	if _, marked := obj.GetAnnotations()[jobs.AnnCut]; marked {
+	if _, marked := obj.GetAnnotations()[config.AnnCut]; marked {
 		w.T.Errorf("%T %s is marked as cut", obj, obj.GetName())
 	}
 }

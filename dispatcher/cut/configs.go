@@ -16,7 +16,7 @@ func Config(cm *corev1.ConfigMap) *corev1.ConfigMap {
 	out.Labels = onlyKeys(cm.Labels, contract.LabelType, contract.LabelStorageClass)
 	out.Finalizers = nil
 	if size := max(config.DataSize(cm.Data), config.DroppedSize(cm)); size > config.MaxData {
-		out.Data, out.Annotations = nil, map[string]string{config.AnnDataSize: strconv.Itoa(size)}
+		out.Data, out.Annotations = nil, map[string]string{config.AnnCut: strconv.Itoa(size)}
 	}
 	return out
 }

@@ -12,6 +12,7 @@ import (
 	storagehelpers "k8s.io/component-helpers/storage/volume"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 )
 
@@ -34,7 +35,8 @@ var readOfBound = []string{
 // readOfUnbound are the annotations that are read only on a claim that is not bound. The last says
 // that some were not kept before.
 var readOfUnbound = []string{
-	storagehelpers.AnnStorageProvisioner, storagehelpers.AnnBetaStorageProvisioner, storagehelpers.AnnSelectedNode, jobs.AnnCut,
+	storagehelpers.AnnStorageProvisioner, storagehelpers.AnnBetaStorageProvisioner, storagehelpers.AnnSelectedNode, storagehelpers.AnnBindCompleted,
+	config.AnnCut,
 }
 
 // Object returns what the dispatcher reads of an object. It is a new object if anything was cut.
@@ -147,7 +149,7 @@ func keepText(out, claim *corev1.PersistentVolumeClaim) {
 	labels, annotations, fits := jobs.TextOf(claim)
 	maps.Copy(out.Annotations, annotations)
 	if out.Labels = labels; !fits {
-		out.Annotations[jobs.AnnCut] = "true"
+		out.Annotations[config.AnnCut] = "true"
 	}
 }
 

@@ -35,7 +35,7 @@ func bound(c *corev1.PersistentVolumeClaim) {
 // everyKey writes a large value under every key that is read, and under others.
 func everyKey(c *corev1.PersistentVolumeClaim) {
 	for _, key := range slices.Concat(readOfBound, readOfUnbound, []string{jobs.AnnUsername, jobs.AnnGroups, "note", "team.kubernetes.io/note"}) {
-		if key != jobs.AnnCut {
+		if key != config.AnnCut {
 			c.Annotations[key] = strings.Repeat("x", large)
 		}
 	}
@@ -182,7 +182,7 @@ func TestHashOfACutClaimIsThatOfTheWhole(t *testing.T) {
 		if hash(claim) != hash(kept) || hash(claim) != hash(Claim(kept)) {
 			t.Fatalf("the hash of %v is another when it is cut: %v", claim.ObjectMeta, kept.ObjectMeta)
 		}
-		if _, wasCut := kept.Annotations[jobs.AnnCut]; wasCut {
+		if _, wasCut := kept.Annotations[config.AnnCut]; wasCut {
 			cut++
 		} else {
 			whole++

@@ -10,8 +10,8 @@ const keepUnused = time.Hour
 
 // Revision is what is known of a stored config revision.
 type Revision struct {
-	// Used is set if a Job or a PV names the revision, or if it is the newest of a config whose
-	// ConfigMap exists.
+	// Used is set if a Job or a PV names the revision, or if it is the newest of its class and of a
+	// ConfigMap that exists.
 	Used bool
 	// Marked is when the revision was marked as unused, zero if it is not marked.
 	Marked time.Time

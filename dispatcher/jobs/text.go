@@ -11,15 +11,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 )
 
 // maxClaimText is the largest size of a claim's labels and annotations that a request carries, in
 // bytes of JSON.
 const maxClaimText = 4096
-
-// AnnCut is on no stored object. The caches set it on a claim whose labels and annotations they do
-// not keep, since a request carries none.
-const AnnCut = contract.Domain + "cut"
 
 // longestName is the longest text that is kept as it is where it names something, in bytes. The
 // names of nodes, classes and claims are shorter.
@@ -51,7 +48,7 @@ func Modes(all []corev1.PersistentVolumeAccessMode) []corev1.PersistentVolumeAcc
 // dispatcher's and Kubernetes' own, and all or none, as fits says. Whoever may write claims chooses
 // them, and the caches keep them of every claim that is not bound, so they are small.
 func TextOf(claim *corev1.PersistentVolumeClaim) (labels, annotations map[string]string, fits bool) {
-	if _, wasCut := claim.Annotations[AnnCut]; wasCut {
+	if _, wasCut := claim.Annotations[config.AnnCut]; wasCut {
 		return nil, nil, false
 	}
 	annotations = map[string]string{}

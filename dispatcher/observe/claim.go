@@ -59,11 +59,15 @@ func (b *Observer) claimState(claim *corev1.PersistentVolumeClaim, uid string) d
 	}
 }
 
-// isOurs reports whether this dispatcher is to provision a claim now.
+// isOurs reports whether this dispatcher is to provision a claim now, or to say why it does not.
 func (b *Observer) isOurs(claim *corev1.PersistentVolumeClaim) bool {
 	class := b.Caches.Classes.Named(storagehelpers.GetPersistentVolumeClaimClass(claim))
 	if class == nil || class.Provisioner != b.Provisioner || cluster.IsPopulated(claim) {
 		return false
+	}
+	if resolve.IsLost(claim) { // Kubernetes selects no node for it, and asks for no volume
+		asked := pvs.ProvisionerOf(claim)
+		return asked == "" || asked == b.Provisioner
 	}
 	delayed := resolve.WaitsForNode(class)
 	if delayed && claim.Annotations[storagehelpers.AnnSelectedNode] == "" {

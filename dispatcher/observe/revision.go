@@ -2,6 +2,7 @@ package observe
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -55,7 +56,10 @@ func (b *Observer) isUsed(name string, stored *appsv1.ControllerRevision) bool {
 	if err != nil {
 		return true
 	}
-	return b.Caches.Configs.Named(stored.Namespace+"/"+src.Name) != nil && stored.Revision == resolve.NewestNumber(b.Siblings(src))
+	ofSameConfig := slices.DeleteFunc(b.Siblings(src), func(r *appsv1.ControllerRevision) bool {
+		return config.NameOfRevision(r.Name) != config.NameOfRevision(stored.Name)
+	})
+	return b.Caches.Configs.Named(stored.Namespace+"/"+src.Name) != nil && stored.Revision == resolve.NewestNumber(ofSameConfig)
 }
 
 // markedSince returns when a revision was marked, zero if it is not marked or the mark cannot be

@@ -15,8 +15,11 @@ const (
 	ContainerOutput = "ContainerOutput"
 	// WaitingForConfig: no ConfigMap serves the class.
 	WaitingForConfig = "WaitingForConfig"
-	// AmbiguousConfig: several ConfigMaps claim the class, so none serves.
+	// AmbiguousConfig: several ConfigMaps claim the class, so the last good revision of them serves,
+	// or none does.
 	AmbiguousConfig = "AmbiguousConfig"
+	// ClassNotListed: the class names a ConfigMap that does not list it.
+	ClassNotListed = "ClassNotListed"
 	// InvalidConfig: all faults of the config, by field.
 	InvalidConfig = "InvalidConfig"
 	// ConfigWarning: the config is used, but should be changed: a faulty edit, a password in plain
@@ -29,6 +32,8 @@ const (
 	NamespaceNotServed = "NamespaceNotServed"
 	// WaitingForClass: the class no longer exists.
 	WaitingForClass = "WaitingForClass"
+	// ClaimLost: Kubernetes takes the claim for one that has lost its volume.
+	ClaimLost = "ClaimLost"
 	// SelectorNotSupported: a new volume cannot be made to match a selector.
 	SelectorNotSupported = "SelectorNotSupported"
 	// SnapshotNotSupported: only CSI drivers restore VolumeSnapshots.

@@ -2,6 +2,7 @@ package resolve
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -45,9 +46,14 @@ type Resolved struct {
 	// Node is where the selected node of a pending claim is, if the scheduler has selected one that
 	// exists.
 	Node NodeTopology
-	// From is the class's ConfigMap, if there is just one. Faulty is set if the problem lies in it.
+	// From is the class's ConfigMap, if it is known which one is used. Faulty is set if the problem
+	// lies in it.
 	From   *corev1.ConfigMap
 	Faulty bool
+	// Labelled are the ConfigMaps of the class if there are several, and the last good revision of
+	// one of them is in use. Ambiguous says so.
+	Labelled  []*corev1.ConfigMap
+	Ambiguous string
 }
 
 // Provision finds how a pending claim would be provisioned now.
@@ -90,26 +96,57 @@ func (f *Resolver) Today(class *storagev1.StorageClass) Resolved {
 	return r
 }
 
-// resolveConfig parses the class's config or, while that is faulty, its last good revision.
+// resolveConfig parses the class's config. While that is faulty, or is not the only one with the
+// class's label, the last good revision is used.
 func (f *Resolver) resolveConfig(r *Resolved) {
-	if r.From, r.Target.Problem = f.configFor(r.Class); r.Target.Problem != nil {
+	switch found := f.configsFor(r); {
+	case r.Target.Problem != nil:
 		return
+	case len(found) > 1:
+		f.resolveLabelled(r, found)
+	default:
+		f.resolveOne(r, found[0])
 	}
-	judged := f.judgePresent(r.From, r.Class)
-	if r.Config, r.Target.Problem = judged.Config, f.problemWith(judged); r.Target.Problem != nil {
-		good, found := f.lastGood(judged.Source)
-		if !found {
-			r.Faulty = true
-			return
-		}
-		r.Config = good
-		r.Config.Warnings = append(r.Config.Warnings, r.Target.Problem.Note+"; the last good revision, "+good.Source.Revision()+", stays in use")
-		r.Target.Problem = nil
-	}
-	if r.Source != nil && !r.Config.Clones {
+	if r.Target.Problem == nil && r.Source != nil && !r.Config.Clones {
 		r.Target.Problem = decide.Problemf(reason.DataSourceNotSupported, "the config %s/%s does not have data-sources: %s, so its image may not be able to clone a claim, "+
 			"and could create an empty volume", r.Config.Source.Namespace, r.Config.Source.Name, contract.SourceClaim)
 	}
+}
+
+// resolveOne parses the class's one ConfigMap.
+func (f *Resolver) resolveOne(r *Resolved, cm *corev1.ConfigMap) {
+	judged := f.judgePresent(cm, r.Class)
+	r.From, r.Config, r.Target.Problem = cm, judged.Config, f.problemWith(judged)
+	if r.Target.Problem == nil {
+		return
+	}
+	good, found := f.lastGood(judged.Source, r.From)
+	if !found {
+		r.Faulty = true
+		return
+	}
+	r.Config = good
+	r.Config.Warnings = append(r.Config.Warnings, r.Target.Problem.Note+"; the last good revision, "+good.Source.Revision()+", stays in use")
+	r.Target.Problem = nil
+}
+
+// resolveLabelled finds the last good revision of several ConfigMaps that are labelled for a class.
+// A generator names a ConfigMap anew with each edit, and whoever may write ConfigMaps beside it
+// could otherwise stop the class.
+func (f *Resolver) resolveLabelled(r *Resolved, found []*corev1.ConfigMap) {
+	var names []string
+	for _, cm := range found { // they are sorted: another order would be another event
+		names = append(names, cm.Name)
+	}
+	note := fmt.Sprintf("the ConfigMaps %s in the namespace %s are all labelled for the class %s: keep one", strings.Join(names, " and "), found[0].Namespace, r.Class.Name)
+	good, isGood := f.lastGood(config.SourceOf(found[0], r.Class), found...)
+	if !isGood {
+		r.Target.Problem = &decide.Problem{Reason: reason.AmbiguousConfig, Note: note}
+		return
+	}
+	r.From = found[slices.Index(names, good.Source.Name)]
+	r.Config, r.Labelled = good, found
+	r.Ambiguous = fmt.Sprintf("%s. Until then no change of them is used, and the last good revision, %s, stays in use", note, good.Source.Revision())
 }
 
 // Delete finds how a volume that was made, or may have been, would be deleted: under the revision
@@ -183,37 +220,14 @@ func (f *Resolver) memoryToday(old config.Config) resource.Quantity {
 	return old.MemoryLimit
 }
 
-// presentOf returns the one present config of a revision's class, if it has no faults.
+// presentOf returns the present config of a revision's class, if there is one and it has no faults.
 func (f *Resolver) presentOf(old config.Config) (config.Config, bool) {
-	found := f.Caches.Configs.In(old.Source.Namespace).By(cluster.ByClass, config.ClassLabel(old.Source.Class))
-	if len(found) != 1 {
+	cm := f.presentFor(old.Source)
+	if cm == nil {
 		return config.Config{}, false
 	}
-	today := f.judgeMoved(found[0], old.Source)
+	today := f.judgeMoved(cm, old.Source)
 	return today.Config, len(today.Faults) == 0
-}
-
-// configFor finds the one ConfigMap of a class.
-func (f *Resolver) configFor(class *storagev1.StorageClass) (*corev1.ConfigMap, *decide.Problem) {
-	ns := config.NamespaceFor(class, f.Namespace)
-	if why := f.Caches.WhyUnserved(ns); why != "" {
-		return nil, decide.Problemf(reason.NamespaceNotServed, "the class %s has its config in the namespace %s: %s", class.Name, ns, why)
-	}
-	switch found := f.Caches.Configs.In(ns).By(cluster.ByClass, config.ClassLabel(class.Name)); {
-	case len(found) == 0:
-		return nil, decide.Problemf(reason.WaitingForConfig, "the class %s has no provisioner config: create a ConfigMap in the namespace %s "+
-			"with the labels %s=%s and %s=%s", class.Name, ns, contract.LabelType, contract.TypeConfig, contract.LabelStorageClass, class.Name)
-	case len(found) > 1:
-		var names []string
-		for _, cm := range found {
-			names = append(names, cm.Name)
-		}
-		slices.Sort(names) // another order would be another event
-		return nil, decide.Problemf(reason.AmbiguousConfig, "the ConfigMaps %s in the namespace %s are all labelled for the class %s: keep one",
-			strings.Join(names, " and "), ns, class.Name)
-	default:
-		return found[0], nil
-	}
 }
 
 // problemWith returns the problem that a config source has, or that the cluster lacks what it
@@ -245,8 +259,22 @@ func joinFaults(faults field.ErrorList) string {
 	return strings.Clone(strings.ToValidUTF8(text[:min(len(text), longestFaults)], ""))
 }
 
+// IsLost reports whether Kubernetes takes a claim for one that was bound and has lost its volume: it
+// names none, and has the PV controller's annotation, as claims from a backup have. Such a claim is
+// never bound (syncClaim of pkg/controller/volume/persistentvolume/pv_controller.go). Its phase says
+// nothing: it stays Lost until the claim is bound, also when the annotation has been removed.
+func IsLost(claim *corev1.PersistentVolumeClaim) bool {
+	_, wasBound := claim.Annotations[storagehelpers.AnnBindCompleted]
+	return claim.Spec.VolumeName == "" && wasBound
+}
+
 // unsupported returns the problem with a claim that no image can provision.
 func unsupported(claim *corev1.PersistentVolumeClaim) *decide.Problem {
+	if IsLost(claim) {
+		return decide.Problemf(reason.ClaimLost, "the claim has the annotation %s, and names no volume: Kubernetes takes it for one that has lost its volume, and never binds it. So none is "+
+			"provisioned. Remedy: to get a new volume, kubectl -n %s annotate pvc %s %s-. To use an existing PersistentVolume that no claim has, set the claim's spec.volumeName to its name",
+			storagehelpers.AnnBindCompleted, claim.Namespace, claim.Name, storagehelpers.AnnBindCompleted)
+	}
 	if claim.Spec.Selector == nil {
 		return nil
 	}

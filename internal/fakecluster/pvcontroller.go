@@ -20,6 +20,9 @@ const (
 	FinalizerPVCProtection = "kubernetes.io/pvc-protection"
 	FinalizerPVProtection  = "kubernetes.io/pv-protection"
 
+	// AnnBindCompleted says that a claim was bound, also if it names no volume any more.
+	AnnBindCompleted = "pv.kubernetes.io/bind-completed"
+
 	annBetaStorageProvisioner = "volume.beta.kubernetes.io/storage-provisioner"
 )
 
@@ -47,6 +50,8 @@ func (c *Cluster) syncClaim(claim *corev1.PersistentVolumeClaim, pvs []*corev1.P
 		if !c.Mounted[claim.Name] {
 			c.unprotect(claim, FinalizerPVCProtection)
 		}
+	case claim.Spec.VolumeName == "" && claim.Annotations[AnnBindCompleted] != "":
+		set(c, KubeControllerManager, claim, func(claim *corev1.PersistentVolumeClaim) { claim.Status.Phase = corev1.ClaimLost })
 	case claim.Spec.VolumeName == "":
 		return c.due(claim.CreationTimestamp.Add(c.BinderLooksAfter)) && c.bindClaim(claim, pvs)
 	case claim.Status.Phase != corev1.ClaimBound:
@@ -95,7 +100,7 @@ func (c *Cluster) bind(claim *corev1.PersistentVolumeClaim, pv *corev1.Persisten
 	})
 	set(c, KubeControllerManager, claim, func(claim *corev1.PersistentVolumeClaim) {
 		claim.Spec.VolumeName, claim.Status.Phase, claim.Status.Capacity = pv.Name, corev1.ClaimBound, pv.Spec.Capacity.DeepCopy()
-		Annotate(claim, "pv.kubernetes.io/bind-completed", "yes")
+		Annotate(claim, AnnBindCompleted, "yes")
 	})
 }
 
