@@ -19,6 +19,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/patch"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/series"
 )
@@ -215,6 +216,9 @@ func (a *Actor) cancel(ctx context.Context, job *batchv1.Job) error {
 // still write on a pod, so it is removed whatever has changed.
 func (a *Actor) removePodFinalizers(ctx context.Context, o *observe.Observation, run decide.Run) error {
 	for _, pod := range runs.ReleasablePods(o.Pods[run.Name]) {
+		if why := o.WhyOrphanLeft(pod); run.Name == "" && why != "" {
+			a.emit(pod, nil, corev1.EventTypeWarning, reason.LeftBehind, "the volume that the pod may have created for the claim "+string(o.UID)+" remains in the storage, since "+why)
+		}
 		answer, err := patch.Strategic(ctx, a.Client.CoreV1().Pods(pod.Namespace), pod, patch.DropFinalizer(jobs.FinalizerRecord))
 		how, err := patch.OutcomeOf(err, "remove the finalizer from the pod %s/%s", pod.Namespace, pod.Name)
 		if err != nil {

@@ -54,6 +54,12 @@ func SourceOf(cm *corev1.ConfigMap, class *storagev1.StorageClass) Source {
 	}
 }
 
+// From returns the source with the data of another ConfigMap of its class.
+func (s Source) From(cm *corev1.ConfigMap) Source {
+	s.Name, s.Data, s.DataSize, s.revision = cm.Name, cm.Data, DroppedSize(cm), ""
+	return s
+}
+
 // NamespaceFor returns the namespace of a class's config: the dispatcher's --namespace, or the one
 // that the class names. A user cannot take over a class by creating a ConfigMap in another
 // namespace.

@@ -66,11 +66,7 @@ func TestNoPVIsCreatedFromAJobOfAnotherNamespaceThanItsConfigs(t *testing.T) {
 			w.nameRevision(job, pv, w.revisionIn(fakecluster.ConfigNamespace))
 		},
 		"a config revision that does not exist": func(w *world, job *batchv1.Job, pv *corev1.PersistentVolume) { w.nameRevision(job, pv, "team/none") },
-		"a PV with the config revision of the other namespace": func(w *world, _ *batchv1.Job, pv *corev1.PersistentVolume) {
-			pv.Spec.StorageClassName = "silver"
-			pv.Annotations[contract.AnnRevision] = w.revisionIn(fakecluster.ConfigNamespace)
-		},
-		"a PV of the own class": func(_ *world, _ *batchv1.Job, pv *corev1.PersistentVolume) { pv.Spec.StorageClassName = "silver" },
+		"a PV of the own class":                 func(_ *world, _ *batchv1.Job, pv *corev1.PersistentVolume) { pv.Spec.StorageClassName = "silver" },
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(w *world) {
@@ -101,26 +97,50 @@ func TestNoPVIsCreatedFromAJobOfAnotherNamespaceThanItsConfigs(t *testing.T) {
 }
 
 // A record by which a volume may have been made for a claim that no longer exists names the config
-// revision of another namespace. Nothing is deleted with that config's login.
+// revision of another namespace, or its PV does. Nothing is deleted with that config's login.
 func TestNothingIsUndoneWithTheConfigOfAnotherNamespaceThanTheJobs(t *testing.T) {
-	inWorld(t, func(w *world) {
-		w.twoNamespaces()
-		w.Start()
-		own, gone := w.CreateClaim("own", ofSilver), w.CreateClaim("gone")
-		w.Until("both are bound", time.Minute, w.AllBound)
-		forged := w.forgedJob(own, gone, func(job *batchv1.Job, pv *corev1.PersistentVolume) {
+	for name, change := range map[string]func(w *world, job *batchv1.Job, pv *corev1.PersistentVolume){
+		"the Job and its PV": func(w *world, job *batchv1.Job, pv *corev1.PersistentVolume) {
 			w.nameRevision(job, pv, w.revisionIn(fakecluster.ConfigNamespace))
+		},
+		"the PV": func(w *world, _ *batchv1.Job, pv *corev1.PersistentVolume) {
+			pv.Spec.StorageClassName = "silver"
+			pv.Annotations[contract.AnnRevision] = w.revisionIn(fakecluster.ConfigNamespace)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				w.twoNamespaces()
+				w.Start()
+				own, gone := w.CreateClaim("own", ofSilver), w.CreateClaim("gone")
+				w.Until("both are bound", time.Minute, w.AllBound)
+				forged := w.forgedJob(own, gone, func(job *batchv1.Job, pv *corev1.PersistentVolume) { change(w, job, pv) })
+				fakecluster.Delete(w, fakecluster.User, gone)
+				w.Until("its volume is deleted", time.Hour, func() bool { return w.PVOf(gone) == nil })
+				before := w.deletesIn(fakecluster.ConfigNamespace)
+				w.Advance(3 * time.Hour) // its own Jobs have expired
+				fakecluster.Create(w, fakecluster.User, forged)
+				w.Advance(time.Hour)
+				if n := w.deletesIn(fakecluster.ConfigNamespace); n != before {
+					w.T.Errorf("%d Jobs delete what a forged record names", n-before)
+				}
+				if pv := w.PVOf(gone); pv != nil {
+					w.T.Errorf("a PV was created from it: %+v", pv)
+				}
+			})
 		})
-		fakecluster.Delete(w, fakecluster.User, gone)
-		w.Until("its volume is deleted", time.Hour, func() bool { return w.PVOf(gone) == nil })
-		before := len(w.CreatedJobs(contract.Delete))
-		w.Advance(3 * time.Hour) // its own Jobs have expired
-		fakecluster.Create(w, fakecluster.User, forged)
-		w.Advance(time.Hour)
-		if n := len(w.CreatedJobs(contract.Delete)); n != before {
-			w.T.Errorf("%d Jobs delete what a forged record names", n-before)
+	}
+}
+
+// deletesIn returns how many deletes were launched in a namespace.
+func (w *world) deletesIn(namespace string) int {
+	n := 0
+	for _, c := range w.CreatedJobs(contract.Delete) {
+		if c.Now.GetNamespace() == namespace {
+			n++
 		}
-	})
+	}
+	return n
 }
 
 func (w *world) nameRevision(job *batchv1.Job, pv *corev1.PersistentVolume, revision string) {

@@ -119,7 +119,7 @@ func (v View) wouldLaunch(r Run) (_ Readiness, instead Action) {
 	switch launch, launches := action.(Launch); {
 	case launches && v.isSameRun(r, launch):
 		return Ready, nil
-	case action.traits().holdsGate && !(shared && resizes):
+	case action.traits().holdsGate && (!shared || !resizes):
 		return Blocked, action
 	default:
 		return Unwanted, nil

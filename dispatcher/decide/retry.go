@@ -83,7 +83,7 @@ func launchWhenReady(v View, t Target, last *Run, launch Launch) Action {
 			return ReportProblem{Problem: Problem{Reason: reason.Stalled, Note: reason.NoFurtherAttempt(last.Attempt, last.Verb == contract.Expand)}}
 		}
 		if await.Due = v.due(last, t); v.Now.Before(await.Due) {
-			return Wait{Until: await.Due, Why: "the next attempt is not due yet"}
+			return v.awaitDue(*last, launch, await.Due)
 		}
 	}
 	if !t.mayLaunch(await) {
@@ -95,6 +95,16 @@ func launchWhenReady(v View, t Target, last *Run, launch Launch) Action {
 		return StoreRevision{}
 	}
 	return launch
+}
+
+// awaitDue waits until the next attempt is due. A claim that waits for an undo which fails says so:
+// the events of the undo are on its Job, in a namespace that the claim's user may not read.
+func (v View) awaitDue(last Run, launch Launch, due time.Time) Action {
+	if p := v.MayHaveMade(); launch.Undo && v.Claim == ClaimPending && p != nil && v.DeleteFails() {
+		why := reason.UndoFails(last.Name, fmt.Sprintf("%s, %s", last.Outcome.Verdict, last.Outcome), p.JobNamespace(), p.Name, jobs.AnnForget+"="+p.ClaimUID)
+		return ReportProblem{Problem: Problem{Reason: reason.UndoFailed, Note: why}, Until: due}
+	}
+	return Wait{Until: due, Why: "the next attempt is not due yet"}
 }
 
 // reportProblem reports what is in the way of a launch, when it is worth an event. It rechecks
@@ -172,11 +182,14 @@ func behindProbe(last *Run, t Target) *Problem {
 // recheckNode is when to look again at a node that is lost.
 const recheckNode = 30 * time.Second
 
-// dueAfter returns when a run may follow another. If the request, the config or the node has
-// changed, the longer pause after a refusal is not waited out, but the ordinary backoff is.
-// Otherwise a claim that changes all the time, or every node of a full cluster, would be tried
-// without a pause.
+// dueAfter returns when a run may follow another: at once under another config revision, since an
+// administrator has changed something. If the request or the node has changed, the longer pause after
+// a refusal is not waited out, but the ordinary backoff is. Otherwise a claim that changes all the
+// time, or every node of a full cluster, would be tried without a pause.
 func (v View) dueAfter(r *Run, t Target) time.Time {
+	if t.Problem == nil && r.Revision != t.Revision {
+		return r.Outcome.Finished
+	}
 	failures := v.failuresUntil(r)
 	after := pauseAfter(r.Outcome.Verdict, failures, r.Number)
 	if t.Problem == nil && hasChanged(r, t) {
@@ -187,7 +200,7 @@ func (v View) dueAfter(r *Run, t Target) time.Time {
 
 // failuresUntil returns after how many failures the backoff of a run is. A change of the request
 // begins a new count of attempts, and no new backoff: the Jobs of the earlier ones, which are kept
-// for an hour, are counted as well.
+// for an hour, are counted as well. Another config revision begins both.
 func (v View) failuresUntil(r *Run) int {
 	if r.Verb == contract.Delete {
 		return r.Attempt // an undo after each of several attempts is not one that fails
@@ -195,7 +208,7 @@ func (v View) failuresUntil(r *Run) int {
 	failures := 0
 	for _, q := range v.Runs {
 		failed := q.Outcome.Verdict != contract.Done || q.Verb == contract.Provision // without its PV: otherwise none would follow
-		if q.Verb == r.Verb && q.Number <= r.Number && !q.Unfinished && q.Outcome.Verdict.Counted() && failed {
+		if q.Verb == r.Verb && q.Revision == r.Revision && q.Number <= r.Number && !q.Unfinished && q.Outcome.Verdict.Counted() && failed {
 			failures++
 		}
 	}

@@ -32,7 +32,7 @@ func TestAChangedRequestKeepsTheOrdinaryBackoff(t *testing.T) {
 		{"refused, unchanged", contract.BadRequest, 1, func(*Target) {}, 10 * time.Minute},
 		{"refused, another request", contract.BadRequest, 1, func(t *Target) { t.Hash = "h2" }, time.Second},
 		{"refused again, another request", contract.BadRequest, 4, func(t *Target) { t.Hash = "h2" }, 8 * time.Second},
-		{"another config", contract.BadConfig, 2, func(t *Target) { t.Revision = "r2" }, 2 * time.Second},
+		{"another config", contract.BadConfig, 2, func(t *Target) { t.Revision = "r2" }, 0},
 		{"failed, another request", contract.TryAgain, 7, func(t *Target) { t.Hash = "h2" }, 64 * time.Second},
 		{"full, another node", contract.NoCapacity, 3, func(t *Target) { t.Node = "n2" }, 4 * time.Second},
 		{"disrupted, another request", contract.Disrupted, 9, func(t *Target) { t.Hash = "h2" }, 10 * time.Second},

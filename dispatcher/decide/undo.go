@@ -39,6 +39,13 @@ func undoProvision(v View, p *Run) Action {
 	}
 }
 
+// DeleteFails reports whether the newest delete that has ended has failed twice at least: its image,
+// its script or its pod may be what is wrong, rather than the storage.
+func (v View) DeleteFails() bool {
+	d := v.newest(func(r *Run) bool { return r.Verb == contract.Delete && !r.Unfinished })
+	return d != nil && !isDone(d) && (d.Attempt > 1 || d.Outcome.Verdict == contract.NotStarted && d.Number > 1)
+}
+
 // madeNothing reports whether neither this run nor one before it can have left anything in the
 // storage, or whether that has been undone.
 func (v View) madeNothing(p *Run) bool {

@@ -10,6 +10,11 @@ import (
 
 func (b *Observer) observeDelete(ctx context.Context, reader cluster.Reader, o *Observation) error {
 	o.Delete = b.Delete(o.UID, o.madeUnder())
+	if o.Delete.Target.Problem == nil && o.View.DeleteFails() {
+		if today, is := b.DeleteToday(o.UID, o.Delete); is {
+			o.Delete = today
+		}
+	}
 	if o.PV != nil {
 		o.VolumeNode = b.TopologyOf(pvs.NodeOf(o.PV))
 	} else if made := o.View.MayHaveMade(); made != nil {

@@ -192,6 +192,15 @@ func (b *Observer) readOrphans(ctx context.Context, reader cluster.Reader, o *Ob
 	return nil
 }
 
+// WhyOrphanLeft returns why what a pod may have made stays in the storage whose Job no longer exists,
+// or nothing: somebody removed the record, and no claim, PV or other Job leads to it.
+func (o *Observation) WhyOrphanLeft(pod *corev1.Pod) string {
+	if pod.Labels[jobs.LabelVerb] != string(contract.Provision) || o.Claim != nil || o.PV != nil || len(o.Jobs) > 0 || !runs.HasStarted([]*corev1.Pod{pod}) {
+		return ""
+	}
+	return "its Job, which was its record, was removed by another client"
+}
+
 // observeLeft notes that a pod may run whose Job no longer exists. It holds a slot of its class.
 func (b *Observer) observeLeft(o *Observation, pod *corev1.Pod, until time.Time, lost string) {
 	stuck, recheck := runs.LeftStuck(pod, until, lost, b.Clock.Now())

@@ -188,6 +188,14 @@ func Forged(namespace, job, revision, class, forget string) string {
 		namespace, job, revision, class, annotateJob(namespace, job, forget))
 }
 
+// UndoFails says that a claim waits until what its earlier run may have made is deleted. forget is the
+// annotation that releases the record of the run.
+func UndoFails(undo, outcome, namespace, job, forget string) string {
+	return fmt.Sprintf("the volume that an earlier run may have created must be deleted before the next one, and the Job %s that deletes it failed (%s). It is tried again. "+
+		"Remedy: an administrator must correct what the events of that Job name. The present ConfigMap is used if it names the same storage. Otherwise %s: the next run then starts, and the volume may stay "+
+		"in the storage", undo, outcome, annotateJob(namespace, job, forget))
+}
+
 // annotateJob is the command that annotates a Job. Its namespace may be unknown.
 func annotateJob(namespace, job, annotation string) string {
 	return fmt.Sprintf("kubectl -n %s annotate job %s %s", cmp.Or(namespace, "NAMESPACE"), job, annotation)

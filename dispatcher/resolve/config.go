@@ -184,6 +184,21 @@ func (f *Resolver) Delete(uid types.UID, name string) Resolved {
 	return r
 }
 
+// DeleteToday returns how a volume would be deleted under the present config of the class, in place of
+// the revision that made it, if both reach the same storage. A script that could not run was once
+// tried again for ever as it was, although the administrator had corrected it.
+func (f *Resolver) DeleteToday(uid types.UID, made Resolved) (Resolved, bool) {
+	today, found := f.presentOf(made.Config)
+	if !found || !config.SameStorage(made.Config, today) || today.Source.Revision() == made.Config.Source.Revision() {
+		return made, false
+	}
+	r := Resolved{Config: today}
+	r.Target = decide.Target{
+		Revision: today.Source.Revision(), HasSlot: f.Slots.IsAssigned(uid, today), RevisionStored: true, Supported: today.Supports(contract.Delete),
+	}
+	return r, f.problemWith(Judgement{Source: today.Source, Config: today}) == nil
+}
+
 // ParallelToday returns how many Jobs the class of a revision may run now. Who lowers max-parallel
 // spares a storage that old revisions use as well. Without one present config that can be read the
 // revision's own number holds.

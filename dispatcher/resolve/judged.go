@@ -78,8 +78,7 @@ func (f *Resolver) JudgeStored(revision *appsv1.ControllerRevision) Judgement {
 // name of the older revision.
 func (f *Resolver) judgeMoved(cm *corev1.ConfigMap, old config.Source) Judgement {
 	return f.judge(moved{cm, old.Revision()}, func() (config.Source, error) {
-		old.Name, old.Data, old.DataSize = cm.Name, cm.Data, config.DroppedSize(cm)
-		return old, nil
+		return old.From(cm), nil
 	})
 }
 

@@ -2,6 +2,7 @@ package slots
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
 )
 
@@ -20,24 +22,25 @@ func TestANamespaceThatUsesNoSlotHoldsUpNoOther(t *testing.T) {
 	for name, test := range map[string]struct {
 		busy     []string
 		haveJobs bool
+		each     int // UIDs of each namespace
 	}{
-		"one namespace that has a Job":      {[]string{"busy"}, true},
-		"one without a Job":                 {[]string{"busy"}, false},
-		"several without a Job, one by one": {[]string{"busy-0", "busy-1", "busy-2"}, false},
+		"one namespace that has a Job":      {[]string{"busy"}, true, 2},
+		"one without a Job":                 {[]string{"busy"}, false, 2},
+		"several without a Job, one by one": {[]string{"busy-0", "busy-1", "busy-2"}, false, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			caches, err := cluster.New(fake.NewClientset(), []string{"home"}, nil, cluster.Handlers{})
+			caches, err := cluster.New(fake.NewClientset(), contract.ProvisionerName, []string{"home"}, nil, cluster.Handlers{})
 			if err != nil {
 				t.Fatal(err)
 			}
 			var next types.UID
 			clock := clocktesting.NewFakeClock(time.Now())
 			s := New(caches, clock, func(uid types.UID) { next = uid })
-			haveJob := []string{"waits"} // it was served last
+			var haveJobs []string
 			if test.haveJobs {
-				haveJob = append(test.busy, "waits")
+				haveJobs = test.busy
 			}
-			for i, ns := range haveJob {
+			for i, ns := range slices.Concat(haveJobs, []string{"waits"}) { // which was served last
 				job := jobOfNamespace(fmt.Sprint("old-", i), ns)
 				job.Name, job.CreationTimestamp = fmt.Sprint("old-", i), metav1.NewTime(time.Unix(int64(i+1), 0))
 				s.Observe(job)
@@ -46,7 +49,7 @@ func TestANamespaceThatUsesNoSlotHoldsUpNoOther(t *testing.T) {
 			await := func(uid string) {
 				s.Await(ClassKey{"home", "x"}, Waiter{UID: uid, Limit: 1, Flow: Flow{Namespace: flows[uid], Verb: "expand"}, Since: clock.Now()})
 			}
-			for i := range 2 {
+			for i := range test.each {
 				for _, ns := range test.busy {
 					uid := fmt.Sprint(ns, "-", i)
 					flows[uid] = ns
@@ -73,7 +76,7 @@ func TestANamespaceThatUsesNoSlotHoldsUpNoOther(t *testing.T) {
 // Namespaces come and go. Those that neither have Jobs nor wait are forgotten, whatever slots they
 // have not used.
 func TestATurnIsForgottenWithItsFlow(t *testing.T) {
-	caches, err := cluster.New(fake.NewClientset(), []string{"home"}, nil, cluster.Handlers{})
+	caches, err := cluster.New(fake.NewClientset(), contract.ProvisionerName, []string{"home"}, nil, cluster.Handlers{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/internal/policies"
 )
 
@@ -64,18 +65,18 @@ func (r *replay) follow(change Change) {
 		}
 	case *corev1.PersistentVolume:
 		if change.By == Admin {
-			r.served[[2]string{strings.TrimPrefix(obj.Name, contract.PVName("")), obj.Annotations[contract.AnnRevision]}] = true
+			r.served[[2]string{strings.TrimPrefix(obj.Name, contract.PVName("")), config.NameOfRevision(obj.Annotations[contract.AnnRevision])}] = true
 		}
 	case *corev1.PersistentVolumeClaim:
 		r.claims[string(obj.UID)] = change.Key
 	}
 }
 
-// followRevision checks that a claim's volume is deleted and grown under a config revision under
-// which the claim was served, or which an administrator has named on its PV. What anybody else
-// writes there does not count.
+// followRevision checks that a claim's volume is deleted and grown under a config under which the
+// claim was served, in whatever revision, or which an administrator has named on its PV. What anybody
+// else writes there does not count.
 func (r *replay) followRevision(uid string, job *batchv1.Job) {
-	of := [2]string{uid, job.Annotations[contract.AnnRevision]}
+	of := [2]string{uid, config.NameOfRevision(job.Annotations[contract.AnnRevision])}
 	switch verb := verbOf(&job.Spec.Template.Spec); {
 	case verb == string(contract.List): // serves no claim
 	case verb == string(contract.Provision):

@@ -103,7 +103,11 @@ func ungate(s, seen *state, run decide.Run) {
 	if at < 0 || s.jobs[at].deleting {
 		return
 	}
-	j := &s.jobs[at]
+	j, nth := &s.jobs[at], seen.jobs[seen.find(verbOf(run.Verb), number(run))].nth
+	j.noted = nth + 1
+	if j.nth != nth {
+		return // the pod that was seen has vanished
+	}
 	if j.gated {
 		j.ghost.right = deletesPV(run) && j.ghost.right || s.hasReason(j)
 	}
@@ -217,7 +221,7 @@ func (s *state) letOrphansGo() {
 
 // object returns what a write on the Job itself changes.
 func (j job) object() job {
-	return job{forget: j.forget, described: j.described, rival: j.rival, cond: j.cond, recorded: j.recorded, mayRun: j.mayRun, stage: j.stage, held: j.held, terminating: j.terminating, birth: j.birth}
+	return job{noted: j.noted, forget: j.forget, described: j.described, rival: j.rival, cond: j.cond, recorded: j.recorded, mayRun: j.mayRun, stage: j.stage, held: j.held, terminating: j.terminating, birth: j.birth}
 }
 
 // launch creates the Job of a launch, unless one of its name exists.

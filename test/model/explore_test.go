@@ -248,7 +248,7 @@ func (e *explorer) write(s state, at int32, id uint32, who string) {
 		return
 	}
 	e.follow(after, at, who, id)
-	if after.told && !s.told && s.hard.kills {
+	if _, onRecord := e.decisions[id].action.(decide.ReleaseRecord); after.told && !s.told && s.hard.kills && !onRecord { // or the next leader says it
 		after.told = false
 		e.follow(after, at, who+" is killed after its write", id)
 	}

@@ -29,15 +29,15 @@ type hard struct {
 // corrects the rules takes the faults off. When a world has none any more, it belongs to worlds.
 func hardWorlds() []world {
 	return []world{
-		{name: "vanished pods", verbs: "provision,delete", acts: strips, most: 1, states: 20_000, hard: hard{replaces: true}, faults: []law{lawAlone, lawRecord}},
-		{name: "forgotten Jobs", verbs: "provision,delete", acts: disturbs, most: 1, states: 10_000, hard: hard{forgetful: true}, faults: []law{lawAlone}},
+		{name: "vanished pods", verbs: "provision,delete", acts: strips, most: 1, states: 20_000, hard: hard{replaces: true}},
+		{name: "forgotten Jobs", verbs: "provision,delete", acts: disturbs, most: 1, states: 10_000, hard: hard{forgetful: true}},
 		{name: "forgotten Jobs, grown",
-			verbs: "provision,delete,expand", inUse: true, grows: true, acts: disturbs, most: 1, states: 10_000, hard: hard{forgetful: true}, faults: []law{lawAlone}},
-		{name: "killed leaders", verbs: "provision", retain: true, acts: rescues, most: 1, fails: 1, states: 10_000, hard: hard{kills: true}, faults: []law{lawRecord}},
-		{name: "by hand", verbs: "provision,delete", acts: byHand, most: 1, fails: 1, states: 20_000, faults: []law{lawData}},
-		{name: "by hand, retained", verbs: "provision,delete", retain: true, acts: byHand, most: 1, fails: 1, states: 20_000, faults: []law{lawData}},
-		{name: "clones", verbs: "provision,delete", acts: clones, most: 1, fails: 1, states: 10_000, faults: []law{lawSource}},
-		{name: "replaced sources", verbs: "provision,delete", copies: true, acts: clones, most: 1, fails: 1, states: 20_000, faults: []law{lawSource}},
+			verbs: "provision,delete,expand", inUse: true, grows: true, acts: disturbs, most: 1, states: 10_000, hard: hard{forgetful: true}},
+		{name: "killed leaders", verbs: "provision", retain: true, acts: rescues, most: 1, fails: 1, states: 10_000, hard: hard{kills: true}},
+		{name: "by hand", verbs: "provision,delete", acts: byHand, most: 1, fails: 1, states: 20_000},
+		{name: "by hand, retained", verbs: "provision,delete", retain: true, acts: byHand, most: 1, fails: 1, states: 20_000},
+		{name: "clones", verbs: "provision,delete", acts: clones, most: 1, fails: 1, states: 10_000},
+		{name: "replaced sources", verbs: "provision,delete", copies: true, acts: clones, most: 1, fails: 1, states: 20_000},
 	}
 }
 

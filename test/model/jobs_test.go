@@ -116,6 +116,9 @@ func (w *world) job(j *job, at int) *batchv1.Job {
 	if j.forget {
 		out.Annotations[jobs.AnnForget] = uid
 	}
+	if j.noted > 0 {
+		out.Annotations[jobs.AnnConfirmed] = string(podUID(out.Name, j.birth, j.noted-1))
+	}
 	fixture.Record(&out, uid, func(r *jobs.Record) {
 		if j.rival {
 			r.Rival = "rescued"
@@ -185,6 +188,11 @@ func (w *world) publishedBy(s *state) map[string]string {
 	return runs.Report(1, outcomeOf(&s.jobs[i]), s.published%2 == 1, &corev1.PersistentVolume{})
 }
 
+// podUID returns the UID of a pod of a Job that had others before.
+func podUID(job string, birth, others uint8) types.UID {
+	return uidOf("pod-", job, birth) + types.UID(strings.Repeat("-", int(others)))
+}
+
 // pod returns the pod of a Job, or nil.
 func (w *world) pod(j *job) *corev1.Pod {
 	if j.pod == podNone || j.pod == podGone {
@@ -196,7 +204,7 @@ func (w *world) pod(j *job) *corev1.Pod {
 		age = 2 * time.Hour
 	}
 	out := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-		Namespace: namespace, Name: from.Name + "-abcd" + string('e'+rune(j.nth)), UID: uidOf("pod-", from.Name, j.birth) + types.UID(strings.Repeat("-", int(j.nth))), ResourceVersion: "6", CreationTimestamp: ago(age),
+		Namespace: namespace, Name: from.Name + "-abcd" + string('e'+rune(j.nth)), UID: podUID(from.Name, j.birth, j.nth), ResourceVersion: "6", CreationTimestamp: ago(age),
 		Labels: maps.Clone(from.Spec.Template.Labels),
 	}, Spec: from.Spec.Template.Spec}
 	out.Labels[batchv1.JobNameLabel] = from.Name

@@ -67,15 +67,27 @@ func podSteps() []step {
 		onJobs("the kubelet ends a deleted pod that never started", func(_ *state, j *job) bool {
 			return j.pod == podWaiting && j.deleting && !j.forced && !j.gated
 		}, func(w *world, s *state, i int) { s.jobs[i].reported(w, notStarted) }),
-		onJobs("time passes after a forced deletion", func(_ *state, j *job) bool { return j.forced && !j.late && !j.gated },
+		onJobs("time passes after a forced deletion", func(_ *state, j *job) bool {
+			return j.forced && !j.late && !j.gated || j.mayRun && !j.forced // on record, by a leader that did not see the pod
+		},
 			func(_ *world, s *state, i int) {
 				j := &s.jobs[i]
-				j.late, j.mayRun = true, false
+				j.late, j.mayRun = j.late || j.forced, false
 				if j.runs() {
 					j.progress = over
 				}
 				s.agesWith(j)
+				s.endsUnseen(j)
 			}),
+	}
+}
+
+// endsUnseen ends the container of a pod that has vanished, at its deadline, which its Job records.
+func (s *state) endsUnseen(of *job) {
+	for i := range s.count() {
+		if j := &s.jobs[i]; !of.orphan && j.orphan && j.runs() && j.verb == of.verb && j.number == of.number && j.birth == of.birth {
+			j.progress = over
+		}
 	}
 }
 
@@ -86,7 +98,7 @@ func bindingSteps() []step {
 			return s.claim == claimPending && s.pv.phase == unbound && s.pv.ref == refOwn && !s.pv.terminating && !s.pv.misfit
 		}, func(_ *world, s *state) {
 			s.bindTo(claimBound)
-			s.pv.phase = bound
+			s.pv.phase, s.other = bound, s.other || s.pv.bare
 			s.use()
 		}),
 		once("the binder binds the rescued PV", func(_ *world, s *state) bool { return s.claim == claimPending && s.rescue.phase == unbound },

@@ -86,7 +86,9 @@ func (s *state) hasLatePod() bool {
 }
 
 // looksAt is called when a leader writes, or has nothing to write, as it has seen this.
-func (s *state) looksAt(seen *state) { s.looked = s.looked || seen.rescue.phase != noPV }
+func (s *state) looksAt(seen *state) {
+	s.looked = s.looked || seen.rescue.phase != noPV || seen.pv.bare
+}
 
 // mayGetOther reports whether Kubernetes may bind the claim to the static PV, and has not asked for
 // a new one.

@@ -84,7 +84,9 @@ func (s *state) onNode() bool {
 // administratorSteps are what an administrator does about an event, and not the user.
 func administratorSteps() []step {
 	steps := slices.DeleteFunc(peopleSteps(), func(s step) bool { return strings.HasPrefix(s.name, "the user") })
-	return append(steps, actOnEach(rescues, "the administrator gives a record up", func(j *job) bool { return j.held && !j.orphan },
+	return append(steps, act(allActs, "the administrator adds the marks to a PV that was written without", func(_ *world, s *state) bool {
+		return s.pv.bare && !s.pv.terminating
+	}, func(_ *world, s *state) { s.pv.bare = false }), actOnEach(rescues, "the administrator gives a record up", func(j *job) bool { return j.held && !j.orphan },
 		func(j *job) { j.forget = true }))
 }
 

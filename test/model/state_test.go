@@ -140,6 +140,7 @@ type job struct {
 	fresh                  bool  // it was deleted less than a few seconds ago
 	inFlight               bool  // a pod of it may still appear, although it is deleted. No client can see that
 	nth                    uint8 // how many pods it had before
+	noted                  uint8 // which of them the Job names as confirmed, from 1
 	vanished               bool  // its pod was removed, finalizers and all, before it was counted
 	background             bool  // it is deleted without its pod
 	orphan                 bool  // only its pod is left

@@ -20,8 +20,9 @@ type past struct {
 	// jobs are the names of the Jobs that served the claim.
 	jobs map[string]bool
 	// forgotten: an administrator has given up a record. retained: the policy was Retain. removed:
-	// the PV was deleted. rewritten: an administrator has written it.
-	forgotten, retained, removed, rewritten bool
+	// the PV was deleted. rewritten: an administrator has written it. stripped: a Job was deleted by
+	// another client than the dispatcher and Kubernetes, finalizers and all.
+	forgotten, retained, removed, rewritten, stripped bool
 }
 
 // pastOf reads the history of one claim.
@@ -40,6 +41,8 @@ func (w *world) pastOf(claim *corev1.PersistentVolumeClaim) past {
 				p.rewritten = p.rewritten || change.By == fakecluster.Admin
 			}
 		}
+		job, wasJob := change.Old.(*batchv1.Job)
+		p.stripped = p.stripped || wasJob && change.Verb == "delete" && change.By == fakecluster.Admin && slices.Contains(jobs.UIDs(job), string(claim.UID))
 		p.removed = p.removed || change.Now == nil && change.Name == contract.PVName(string(claim.UID))
 	}
 	return p
@@ -75,6 +78,7 @@ func (p past) causes() []cause {
 		{reason.Released, p.removed},
 		{"node-gone: forget", slices.Contains(classOf(p.claim).keys, "forget")},
 		{"was removed before its volume was deleted", p.removed},
+		{"which was its record, was removed by another client", p.stripped},
 		{"since the PersistentVolume", p.rewritten}, // it does not prove anything any more
 	}
 }
@@ -82,5 +86,8 @@ func (p past) causes() []cause {
 // isAbout reports whether an event is about the claim's PV, or about the claim on a Job of it.
 func (p past) isAbout(e fakecluster.Event) bool {
 	name, isJob := strings.CutPrefix(e.About, "Job/")
+	if strings.HasPrefix(e.About, "Pod/") {
+		return strings.Contains(e.Note, "the claim "+string(p.claim.UID)+" ")
+	}
 	return e.About == "PersistentVolume/"+contract.PVName(string(p.claim.UID)) || isJob && p.jobs[name] && strings.Contains(e.Note+" ", "/"+p.claim.Name+" ")
 }
