@@ -117,6 +117,7 @@ func TestAServiceAccountThatCannotBeReadKeepsNoOtherClassFromBeingListed(t *test
 }
 
 func TestAnAuditFindsTheConfigThatAClassNames(t *testing.T) {
+	t.Parallel()
 	keys := map[string]string{"image": "i", "service-account-name": "gold", "verbs": "provision,delete,list"}
 	for name, test := range map[string]struct {
 		config, classes, want string
