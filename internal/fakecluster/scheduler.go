@@ -62,10 +62,14 @@ func (c *Cluster) assignNode(pod *corev1.Pod) {
 		}
 	}
 	if pod.Spec.NodeName == "" {
-		pod.Status.Conditions = []corev1.PodCondition{{
-			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "no node matches",
-		}}
+		setUnschedulable(pod)
 	}
+}
+
+func setUnschedulable(pod *corev1.Pod) {
+	pod.Status.Conditions = []corev1.PodCondition{{
+		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "no node matches",
+	}}
 }
 
 func (c *Cluster) takesPods(node string) bool {
