@@ -56,6 +56,9 @@ func TestPodWithoutAJobThatIsForcedEarlyHoldsNoSlotForEver(t *testing.T) {
 		w.Advance(2 * time.Second)
 		w.force(pod)
 		w.Advance(24 * time.Hour)
+		if left := fakecluster.Get[*corev1.Pod](w, pod.Namespace, pod.Name); left != nil {
+			w.T.Errorf("the pod still has the finalizers %v", left.Finalizers)
+		}
 		if !w.IsBound("second")() {
 			w.T.Errorf("the claim second is not bound a day after the only other pod of the class was deleted by force (its deadline is 10 min); events about it: %d", len(w.Events.About("PersistentVolumeClaim/second", "")))
 		}

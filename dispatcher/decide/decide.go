@@ -9,8 +9,8 @@ import (
 )
 
 // Decide returns the one thing to do next. No record is released of a run whose container may still
-// be running: nothing else knows of that once the Job has expired, and neither a slot nor the next
-// run would wait for it.
+// be running: nothing else knows of that when the Job is gone. The memory of a pod that was deleted
+// by force once went with its Job, which was being deleted, and a delete ran beside the provision.
 func Decide(v View) Action {
 	action := firstOf(v, beforeGate, confirmRun, decideNext)
 	if release, releases := action.(ReleaseRecord); releases && v.mayStillRun(&release.Run) {
@@ -108,15 +108,13 @@ func freeMisnamed(v View) Action {
 }
 
 // removePodFinalizer releases a kept pod once its outcome is recorded for every claim that it
-// served, or once its Job no longer exists. A pod that was deleted by force stays as long as its
-// container may be running: the memory of it once went with its Job, and a delete ran beside the
-// provision.
+// served, or once its Job no longer exists.
 func removePodFinalizer(v View) Action {
 	if v.OrphanPod && !v.IsRefused(RemovePodFinalizer{}) {
 		return RemovePodFinalizer{}
 	}
 	for _, r := range v.Runs {
-		if r.PodKept && !r.Unfinished && r.Recorded != nil && !v.mayStillRun(&r) && !v.IsRefused(RemovePodFinalizer{Run: r}) {
+		if r.PodKept && !r.Unfinished && r.Recorded != nil && !v.IsRefused(RemovePodFinalizer{Run: r}) {
 			return RemovePodFinalizer{Run: r}
 		}
 	}
