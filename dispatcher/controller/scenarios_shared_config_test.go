@@ -18,12 +18,11 @@ import (
 var longName = strings.Repeat("gold", 20)
 
 // shared sets up the ConfigMap shared without the label of a class. It lists classes.
-func (w *world) shared(classes string, keys ...string) *corev1.ConfigMap {
+func (w *world) shared(classes string, keys ...string) {
 	w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Works}
 	w.CreateServiceAccount("true")
 	cm := w.CreateConfig("shared", "", append([]string{"classes", classes}, keys...)...)
 	fakecluster.Update(w, fakecluster.Admin, cm, func(cm *corev1.ConfigMap) { delete(cm.Labels, contract.LabelStorageClass) })
-	return cm
 }
 
 // naming is a change of a class: it names a ConfigMap.
