@@ -35,11 +35,7 @@ func (a *Actor) Launch(ctx context.Context, first Member, others ...Member) erro
 	if err != nil {
 		return err
 	}
-	for _, m := range append([]Member{first}, others...) {
-		if m.Launch.LeftBehind != "" {
-			a.emitLeftBehind(m.O.Jobs[m.O.View.MayHaveMade().Name], m.O.At.String(), m.Launch.LeftBehind)
-		}
-	}
+	a.reportLaunchedOver(first, others)
 	job, err := a.createJob(ctx, first.O, plan)
 	if apierrors.IsAlreadyExists(err) {
 		a.awaitJob(first.O, job)
@@ -62,6 +58,15 @@ func (a *Actor) Launch(ctx context.Context, first Member, others ...Member) erro
 		a.emitWarnings(first.O.Claim, first.O.Provision)
 	}
 	return nil
+}
+
+// reportLaunchedOver emits what earlier runs have left in the storage that are not undone.
+func (a *Actor) reportLaunchedOver(first Member, others []Member) {
+	for _, m := range append([]Member{first}, others...) {
+		if m.Launch.LeftBehind != "" {
+			a.emitLeftBehind(m.O.Jobs[m.O.View.MayHaveMade().Name], m.O.At.String(), m.Launch.LeftBehind)
+		}
+	}
 }
 
 // awaitJob waits for the caches to show a Job that exists already. If it does not appear, it

@@ -11,8 +11,9 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 )
 
-// lose makes a node silent and not Ready.
-func (w *world) lose(name string) {
+// lose makes the node of all runs silent and not Ready.
+func (w *world) lose() {
+	const name = "node-1"
 	w.Frozen[name] = true
 	fakecluster.Update(w, fakecluster.Admin, fakecluster.Get[*corev1.Node](w, "", name), func(n *corev1.Node) {
 		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown}}
@@ -101,7 +102,7 @@ func TestDeleteWaitsForAnExpandWhosePodWasDeletedByForce(t *testing.T) {
 		})
 		w.Until("the expand runs", 2*time.Minute, func() bool { return len(w.RunningPods()) == 1 })
 		pod := w.RunningPods()[0]
-		w.lose("node-1")
+		w.lose()
 		w.force(pod)
 		w.Advance(2 * time.Minute)
 		fakecluster.Delete(w, fakecluster.User, w.Claim("data"))
@@ -119,7 +120,7 @@ func TestMaxParallelCountsASuccessWhosePodWasDeletedByForce(t *testing.T) {
 		w.CreateClaim("data")
 		w.Until("a pod runs", time.Minute, func() bool { return len(w.RunningPods()) == 1 })
 		pod := w.RunningPods()[0]
-		w.lose("node-1")
+		w.lose()
 		w.writePV(pod)
 		w.Until("the claim is bound", time.Minute, w.IsBound("data"))
 		w.force(pod)

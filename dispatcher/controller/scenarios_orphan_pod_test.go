@@ -19,7 +19,7 @@ func TestPodWithoutAJobOnALostNodeHoldsNoSlotForEver(t *testing.T) {
 		pod := w.RunningPods()[0]
 		w.CreateClaim("second")
 		w.Advance(2 * time.Second)
-		w.lose("node-1")
+		w.lose()
 		fakecluster.Delete(w, fakecluster.User, first)
 		w.Advance(2 * time.Second)
 		job := fakecluster.List[*batchv1.Job](w)[0]
@@ -47,7 +47,7 @@ func TestPodWithoutAJobThatIsForcedEarlyHoldsNoSlotForEver(t *testing.T) {
 		pod := w.RunningPods()[0]
 		w.CreateClaim("second")
 		w.Advance(2 * time.Second)
-		w.lose("node-1")
+		w.lose()
 		fakecluster.Delete(w, fakecluster.User, first)
 		w.Advance(2 * time.Second)
 		job := fakecluster.List[*batchv1.Job](w)[0]

@@ -17,7 +17,7 @@ func TestReplacedPodOfAJobDoesNotRunBesideTheFirst(t *testing.T) {
 		w.CreateClaim("data")
 		w.Until("a pod runs", time.Minute, func() bool { return len(w.RunningPods()) == 1 })
 		pod := w.RunningPods()[0]
-		w.lose("node-1")
+		w.lose()
 		w.vanish(pod)
 		w.Advance(2 * time.Minute)
 		w.mustNotOverlap(pod, contract.Provision)
@@ -34,7 +34,7 @@ func TestReplacedPodOfAJobDoesNotHideWhatTheFirstMade(t *testing.T) {
 		w.Until("a pod runs", time.Minute, func() bool { return len(w.RunningPods()) == 1 })
 		pod := w.RunningPods()[0]
 		w.RunsOfPod(pod)[0].CreateVolume()
-		w.lose("node-1")
+		w.lose()
 		fakecluster.Delete(w, fakecluster.User, w.Claim("data"))
 		w.Advance(time.Second)
 		w.vanish(pod)

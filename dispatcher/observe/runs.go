@@ -40,13 +40,18 @@ func (b *Observer) runOf(ctx context.Context, reader cluster.Reader, o *Observat
 	b.observeOutcome(&run, uid, job, pods)
 	o.ManyKept[job.Name] = run.Held && len(b.Caches.Jobs.In(job.Namespace).By(cluster.ByKept, job.Labels[config.LabelClass])) >= runs.MaxKept
 	run.LostNode, err = lostNode(ctx, reader, run.Outcome.Node)
+	b.recheckUnconfirmed(o, &run)
+	return run, err
+}
+
+// recheckUnconfirmed notes when to look again at a run of whose end no node has told.
+func (b *Observer) recheckUnconfirmed(o *Observation, run *decide.Run) {
 	switch until := run.Outcome.MayRunUntil; {
 	case run.LostNode != "" && run.PodKept:
 		o.RecheckAt = o.Earlier(b.Clock.Now().Add(runs.NodeLostAfter))
 	case until.After(b.Clock.Now()):
 		o.RecheckAt = o.Earlier(until)
 	}
-	return run, err
 }
 
 // observeUnfinished finds what is in the way of a run that has not ended.

@@ -157,9 +157,7 @@ func readCancelled(out *Outcome, c *batchv1.JobCondition, job *batchv1.Job) {
 func mayRunUntil(job *batchv1.Job, pod *corev1.Pod, ended time.Time) time.Time {
 	s := job.Status
 	switch {
-	case pod == nil && job.Annotations[jobs.AnnConfirmed] == "" && s.Active == 0 && (s.Terminating == nil || *s.Terminating == 0),
-		pod == nil && s.CompletionTime != nil,
-		pod != nil && !isUnconfirmed(pod):
+	case pod == nil && !mayHavePod(job), pod != nil && !isUnconfirmed(pod):
 		return time.Time{}
 	case pod == nil:
 		return ended.Add(deadlineOf(job.Spec.Template.Spec.ActiveDeadlineSeconds) + defaultGracePeriod + clockSkew)
@@ -169,6 +167,14 @@ func mayRunUntil(job *batchv1.Job, pod *corev1.Pod, ended time.Time) time.Time {
 		since = s.StartTime.Time
 	}
 	return podMayRunUntil(pod, since)
+}
+
+// mayHavePod reports whether a Job without a pod may have one at work: it was confirmed, or the Job
+// still counts it, and it has not succeeded.
+func mayHavePod(job *batchv1.Job) bool {
+	s := job.Status
+	counts := s.Active > 0 || s.Terminating != nil && *s.Terminating > 0
+	return s.CompletionTime == nil && (counts || job.Annotations[jobs.AnnConfirmed] != "")
 }
 
 // podMayRunUntil returns until when a pod may run of whose end no node will report. since is when

@@ -51,7 +51,7 @@ func (c *Cluster) assignNode(pod *corev1.Pod) {
 	case affinity != nil && affinity.NodeAffinity != nil:
 		need := nodeaffinity.NewLazyErrorNodeSelector(affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution)
 		matches = func(node *corev1.Node) bool { matches, err := need.Match(node); return matches && err == nil }
-	case !c.Frozen["node-1"] && !c.CutOff["node-1"]:
+	case !c.isDead("node-1"):
 		pod.Spec.NodeName = "node-1"
 		return
 	}
@@ -62,14 +62,20 @@ func (c *Cluster) assignNode(pod *corev1.Pod) {
 		}
 	}
 	if pod.Spec.NodeName == "" {
-		pod.Status.Conditions = []corev1.PodCondition{{
-			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "no node matches",
-		}}
+		setUnschedulable(pod)
 	}
 }
 
+func setUnschedulable(pod *corev1.Pod) {
+	pod.Status.Conditions = []corev1.PodCondition{{
+		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "no node matches",
+	}}
+}
+
+func (c *Cluster) isDead(node string) bool { return c.Frozen[node] || c.CutOff[node] }
+
 func (c *Cluster) takesPods(node string) bool {
-	return !c.Frozen[node] && !c.CutOff[node] && (c.Cordoned == "" || !strings.HasPrefix(node, c.Cordoned))
+	return !c.isDead(node) && (c.Cordoned == "" || !strings.HasPrefix(node, c.Cordoned))
 }
 
 func isGated(pod *corev1.Pod) bool { return len(pod.Spec.SchedulingGates) > 0 }

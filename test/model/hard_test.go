@@ -31,8 +31,10 @@ func hardWorlds() []world {
 	return []world{
 		{name: "vanished pods", verbs: "provision,delete", acts: strips, most: 1, states: 20_000, hard: hard{replaces: true}},
 		{name: "forgotten Jobs", verbs: "provision,delete", acts: disturbs, most: 1, states: 10_000, hard: hard{forgetful: true}},
-		{name: "forgotten Jobs, grown",
-			verbs: "provision,delete,expand", inUse: true, grows: true, acts: disturbs, most: 1, states: 10_000, hard: hard{forgetful: true}},
+		{
+			name: "forgotten Jobs, grown", verbs: "provision,delete,expand", inUse: true, grows: true, acts: disturbs, most: 1, states: 10_000,
+			hard: hard{forgetful: true},
+		},
 		{name: "killed leaders", verbs: "provision", retain: true, acts: rescues, most: 1, fails: 1, states: 10_000, hard: hard{kills: true}},
 		{name: "by hand", verbs: "provision,delete", acts: byHand, most: 1, fails: 1, states: 20_000},
 		{name: "by hand, retained", verbs: "provision,delete", retain: true, acts: byHand, most: 1, fails: 1, states: 20_000},

@@ -59,7 +59,7 @@ func podSteps() []step {
 			return j.gated && j.deleting && j.pod == podWaiting
 		}, func(w *world, s *state, i int) { s.jobs[i].reported(w, notStarted) }),
 		onJobs("the Job controller counts the pod", func(s *state, j *job) bool {
-			return (j.pod == podEnded || j.pod == podGone) && !j.terminating && j.cond == unfinished && !(s.hard.replaces && j.vanished)
+			return (j.pod == podEnded || j.pod == podGone) && !j.terminating && j.cond == unfinished && (!s.hard.replaces || !j.vanished)
 		}, func(_ *world, s *state, i int) { s.jobs[i].counted() }),
 		onJobs("a Job expires", func(_ *state, j *job) bool {
 			return !j.held && j.cond != unfinished && !j.kept && !j.runs() && !j.mayRun && !j.orphan

@@ -131,14 +131,13 @@ func waits(claim *corev1.PersistentVolumeClaim) bool {
 
 // askForClone asks for a claim that waits to be a copy of one that is bound.
 func (w *world) askForClone() string {
-	about := ""
 	source := oneOf(w, func(claim *corev1.PersistentVolumeClaim) bool {
 		return claim.Status.Phase == corev1.ClaimBound && claim.DeletionTimestamp == nil
 	}, func(*corev1.PersistentVolumeClaim) {})
 	if source == "" {
 		return ""
 	}
-	about = oneOf(w, waits, func(claim *corev1.PersistentVolumeClaim) { w.AskForClone(claim, fakecluster.ClaimNamespace+"/"+source) })
+	about := oneOf(w, waits, func(claim *corev1.PersistentVolumeClaim) { w.AskForClone(claim, fakecluster.ClaimNamespace+"/"+source) })
 	if about == "" {
 		return ""
 	}
