@@ -56,7 +56,7 @@ func SourceOf(cm *corev1.ConfigMap, class *storagev1.StorageClass) Source {
 
 // From returns the source with the data of another ConfigMap of its class.
 func (s Source) From(cm *corev1.ConfigMap) Source {
-	s.Name, s.Data, s.DataSize, s.revision = cm.Name, cm.Data, DroppedSize(cm), ""
+	s.Name, s.Data, s.DataSize, s.revision = cm.Name, served(cm.Data), DroppedSize(cm), ""
 	return s
 }
 

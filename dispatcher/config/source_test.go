@@ -146,6 +146,9 @@ func TestTheListOfClassesAndTheParameterAreNoPartOfASource(t *testing.T) {
 	if after := config.SourceOf(cm, sc); after.RevisionName() != before.RevisionName() {
 		t.Errorf("another revision: %+v, and before %+v", after, before)
 	}
+	if moved := before.From(cm); moved.RevisionName() != before.RevisionName() {
+		t.Errorf("another revision: %+v", moved)
+	}
 	if cm.Data["classes"] != "gold" {
 		t.Error("the ConfigMap itself was changed: it lies in a shared cache")
 	}

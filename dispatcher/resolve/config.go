@@ -146,7 +146,7 @@ func (f *Resolver) resolveLabelled(r *Resolved, found []*corev1.ConfigMap) {
 	}
 	r.From = found[slices.Index(names, good.Source.Name)]
 	r.Config, r.Labelled = good, found
-	r.Ambiguous = fmt.Sprintf("%s. Until then no change of them is used, and the last good revision, %s, stays in use", note, good.Source.Revision())
+	r.Ambiguous = fmt.Sprintf("%s. Until then no change of them is used for new volumes, and the last good revision, %s, stays in use", note, good.Source.Revision())
 }
 
 // Delete finds how a volume that was made, or may have been, would be deleted: under the revision

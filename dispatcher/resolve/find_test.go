@@ -1,0 +1,88 @@
+package resolve
+
+import (
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
+)
+
+// finding returns a Resolver of these objects and of the ServiceAccount nfs.
+func finding(t *testing.T, objects ...metav1.Object) *Resolver {
+	t.Helper()
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "flex-provisioner", Name: "nfs", Labels: map[string]string{contract.LabelProvisioner: "true"}}}
+	caches, err := cluster.NewStatic(nil, []string{"flex-provisioner"}, append(objects, account)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Resolver{Caches: caches, Provisioner: contract.ProvisionerName, Namespace: "flex-provisioner", Judged: &Judged{}}
+}
+
+// named returns a ConfigMap of another name.
+func named(name, label, classes, image string) *corev1.ConfigMap {
+	cm, _ := configOf(image)
+	cm.Name, cm.Data["classes"] = name, classes
+	cm.Labels = map[string]string{contract.LabelType: contract.TypeConfig, contract.LabelStorageClass: label}
+	return cm
+}
+
+// storedAs returns the revision of a ConfigMap and a class, with a number.
+func storedAs(number int64, cm *corev1.ConfigMap, class *storagev1.StorageClass) *appsv1.ControllerRevision {
+	src := config.SourceOf(cm, class)
+	return &appsv1.ControllerRevision{
+		ObjectMeta: metav1.ObjectMeta{Namespace: src.Namespace, Name: src.RevisionName()}, Data: runtime.RawExtension{Raw: src.Encode()}, Revision: number,
+	}
+}
+
+// A class may have been created anew with the name of another ConfigMap: the earlier one has not
+// consented to serve it still.
+func TestTheLastGoodRevisionIsOfOneOfTheConfigs(t *testing.T) {
+	_, class := configOf("")
+	class.Parameters = map[string]string{contract.ParamConfig: "new"}
+	before, earlier := named("old", "", "", "nfs:1"), named("new", "", "nfs", "nfs:0")
+	r := finding(t, class, named("new", "", "nfs", ""), before, storedAs(1, earlier, class), storedAs(2, before, class)).Today(class)
+	if r.Target.Problem != nil || r.Config.Image != "nfs:0" {
+		t.Errorf("got %q of %s, %v, and not the last good one of the ConfigMap that the class names", r.Config.Image, r.Config.Source.Name, r.Target.Problem)
+	}
+}
+
+// The number in the present config also limits the runs for volumes of older revisions.
+func TestThePresentConfigOfAnOlderRevisionIsFound(t *testing.T) {
+	_, class := configOf("")
+	naming := class.DeepCopy()
+	naming.Parameters = map[string]string{contract.ParamConfig: "shared"}
+	for name, test := range map[string]struct {
+		class *storagev1.StorageClass
+		now   []metav1.Object
+		want  string
+	}{
+		"by its label":                            {class, []metav1.Object{named("nfs", "nfs", "", "now")}, "now"},
+		"by its label, under another name":        {class, []metav1.Object{named("new", "nfs", "", "now")}, "now"},
+		"of several its own":                      {class, []metav1.Object{named("new", "nfs", "", "other"), named("nfs", "nfs", "", "now")}, "now"},
+		"of several none is its own":              {class, []metav1.Object{named("a", "nfs", "", "other"), named("b", "nfs", "", "other")}, ""},
+		"it is only listed":                       {class, []metav1.Object{named("nfs", "", "*", "other")}, ""},
+		"by the class's parameter":                {naming, []metav1.Object{named("shared", "", "nfs", "now"), named("nfs", "nfs", "", "other")}, "now"},
+		"by the parameter, and not listed":        {naming, []metav1.Object{named("shared", "", "other", "other")}, ""},
+		"without its class, by its label":         {nil, []metav1.Object{named("new", "nfs", "", "now")}, "now"},
+		"without its class, by its own name":      {nil, []metav1.Object{named("nfs", "", "nfs", "now")}, "now"},
+		"without its class, and no longer listed": {nil, []metav1.Object{named("nfs", "", "", "other")}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if test.class != nil {
+				test.now = append(test.now, test.class)
+			}
+			cm, class := configOf("before")
+			today, found := finding(t, test.now...).presentOf(config.Config{Source: config.SourceOf(cm, class)})
+			if found != (test.want != "") || found && today.Image != test.want {
+				t.Errorf("got %q, %t, want %q", today.Image, found, test.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,89 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// sharedConfig makes a ConfigMap that serves the classes that name it, if it lists them.
+func (w *world) sharedConfig(name, classes string) *corev1.ConfigMap {
+	w.t.Helper()
+	return w.configMap(&corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: ownNamespace, Labels: map[string]string{"type": "provisioner-config"}},
+		Data:       scripted(deletes+strings.ReplaceAll(offer, "/exports/", "/'$FLEX_TIER'/"), map[string]string{"classes": classes}),
+	})
+}
+
+// One ConfigMap serves each class that it lists and that names it, also one whose name no label can
+// have.
+func TestOneConfigServesTheClassesThatItLists(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "shared")
+	long := w.ns + "-" + strings.Repeat("x", 63)
+	naming := "flex-provisioner.io/config"
+	w.class(w.ns, parameter(naming, w.ns), parameter("tier", "short"))
+	w.class(long, parameter(naming, w.ns), parameter("tier", "long"))
+	w.class(w.ns+"-unlisted", parameter(naming, w.ns))
+	unlabelled := w.ns + "-without-" + strings.Repeat("x", 63)
+	w.class(unlabelled)
+	early := w.claim(w.ns, "early")
+	w.event(early, "WaitingForConfig", "names the ConfigMap "+w.ns, "namespace "+ownNamespace)
+	cm := w.sharedConfig(w.ns, w.ns+", "+long)
+
+	for claim, tier := range map[*corev1.PersistentVolumeClaim]string{early: "short", w.claim(long, "long"): "long"} {
+		pv := w.bound(claim)
+		equal(t, "the volume of "+claim.Name, pv.Spec.NFS.Path, "/"+tier+"/"+pv.Name)
+	}
+	unlisted := w.claim(w.ns+"-unlisted", "unlisted")
+	for _, about := range []metav1.Object{unlisted, cm} {
+		w.event(about, "ClassNotListed", "class "+w.ns+"-unlisted", "data.classes")
+	}
+	w.event(w.claim(unlabelled, "unlabelled"), "WaitingForConfig", "too long", naming)
+	data := scripted(deletes+offer, map[string]string{"classes": "*"})
+	w.edit(cm, data)
+	w.bound(unlisted)
+}
+
+// A second ConfigMap with the label of a class, as a generator of names makes it, stops nothing.
+func TestLastGoodRevisionOfTwoConfigsGoesOn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "two-configs")
+	class, cm := w.service(scripted(deletes+offer, nil))
+	w.bound(w.claim(class, "first"))
+	second := cm.DeepCopy()
+	second.ObjectMeta = metav1.ObjectMeta{Name: cm.Name + "-2", Namespace: cm.Namespace, Labels: cm.Labels}
+	second.Data["timeout"] = "9m"
+	second = w.configMap(second)
+	w.edit(second, second.Data) // and with it time for the dispatchers' caches
+	claim := w.claim(class, "second")
+	w.bound(claim)
+	for _, about := range []metav1.Object{claim, cm, second} {
+		w.event(about, "AmbiguousConfig", cm.Name+" and "+second.Name, "last good revision")
+	}
+}
+
+// Kubernetes never binds a claim from a backup that was bound there and names no volume.
+func TestNothingIsProvisionedForAClaimThatIsLost(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "lost")
+	class, _ := w.service(scripted(deletes+offer, nil))
+	claim := w.claim(class, "lost", func(claim *corev1.PersistentVolumeClaim) {
+		claim.Annotations = map[string]string{
+			"pv.kubernetes.io/bind-completed": "yes", "pv.kubernetes.io/bound-by-controller": "yes",
+			"volume.kubernetes.io/storage-provisioner": "flex-provisioner.io",
+		}
+	})
+	w.event(claim, "ClaimLost", "annotate pvc lost pv.kubernetes.io/bind-completed-", "spec.volumeName")
+	equal(t, "the claim's Jobs", len(w.jobs(claim, "provision")), 0)
+	equal(t, "its phase", w.look(claim).Status.Phase, corev1.ClaimLost)
+	now := w.look(claim)
+	delete(now.Annotations, "pv.kubernetes.io/bind-completed")
+	_, err := kube.CoreV1().PersistentVolumeClaims(w.ns).Update(w.ctx(), now, metav1.UpdateOptions{})
+	w.must(err, "remove the annotation")
+	w.bound(claim)
+}
