@@ -193,7 +193,7 @@ func (b *Observer) readOrphans(ctx context.Context, reader cluster.Reader, o *Ob
 }
 
 // WhyOrphanLeft returns why what a pod may have made stays in the storage whose Job no longer exists,
-// or nothing: somebody removed the record, and no claim, PV or other Job leads to it.
+// or nothing: another client removed the record, and no claim, PV or other Job leads to it.
 func (o *Observation) WhyOrphanLeft(pod *corev1.Pod) string {
 	if pod.Labels[jobs.LabelVerb] != string(contract.Provision) || o.Claim != nil || o.PV != nil || len(o.Jobs) > 0 || !runs.HasStarted([]*corev1.Pod{pod}) {
 		return ""

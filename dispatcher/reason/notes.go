@@ -63,7 +63,7 @@ func AllSlotsUsed(limit int, class string, holders []string) string {
 		by += fmt.Sprintf(" and %d more", more)
 	}
 	return fmt.Sprintf("max-parallel of the class %s allows %d Jobs at a time, and as many have not ended: %s. This claim's Job is created when one of them has ended. "+
-		"Remedy, if they do not end: look at their pods. If they are only many, raise max-parallel", class, limit, by)
+		"Remedy, if they do not end: check their pods. If they are only many, raise max-parallel", class, limit, by)
 }
 
 // LostNode says that nothing is started while the node of a pod that was deleted by force is not

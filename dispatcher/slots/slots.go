@@ -58,7 +58,7 @@ type Assignment struct {
 // Slots holds the UIDs that wait for a slot of a class and those that have been assigned one. A UID
 // leaves its queue while it is reconciled and is added again if it still waits. When the last Job
 // of a flow has expired, it is no longer known when the flow was served. A slot that was not used
-// is a turn, too: a namespace whose UIDs never use theirs once got every slot of a class.
+// counts as served, too: a namespace whose UIDs never use theirs once got every slot of a class.
 type Slots struct {
 	caches  *cluster.Caches
 	clock   clock.WithDelayedExecution
@@ -144,22 +144,22 @@ func (s *Slots) revoke(uid types.UID, had *Assignment) bool {
 	unused := s.assigned[uid] == had
 	if unused {
 		delete(s.assigned, uid)
-		s.noteTurn(had)
+		s.noteUnused(had)
 	}
 	return unused
 }
 
-// turnKept is for how long a turn is remembered of a flow that has no Jobs and that does not wait:
-// its UID is reconciled again before it waits for the next one.
-const turnKept = time.Minute
+// unusedKept is for how long it is kept when a flow was served that has no Jobs and that does not
+// wait: its UID is reconciled again before it waits for the next one.
+const unusedKept = time.Minute
 
-// noteTurn records that a flow has had a slot and has not used it, and forgets old ones.
-func (s *Slots) noteTurn(a *Assignment) {
+// noteUnused records that a flow has had a slot and has not used it, and forgets old ones.
+func (s *Slots) noteUnused(a *Assignment) {
 	now := s.clock.Now()
 	s.knowClass(a.ClassKey)
 	s.served[a.ClassKey][a.flow] = now
 	maps.DeleteFunc(s.served[a.ClassKey], func(flow Flow, at time.Time) bool {
-		return len(s.jobs[a.ClassKey][flow]) == 0 && !s.queues[a.ClassKey].waits(flow) && now.Sub(at) > turnKept
+		return len(s.jobs[a.ClassKey][flow]) == 0 && !s.queues[a.ClassKey].waits(flow) && now.Sub(at) > unusedKept
 	})
 }
 

@@ -75,7 +75,7 @@ func TestANamespaceThatUsesNoSlotHoldsUpNoOther(t *testing.T) {
 
 // Namespaces come and go. Those that neither have Jobs nor wait are forgotten, whatever slots they
 // have not used.
-func TestATurnIsForgottenWithItsFlow(t *testing.T) {
+func TestAnUnusedSlotIsForgottenWithItsFlow(t *testing.T) {
 	caches, err := cluster.New(fake.NewClientset(), contract.ProvisionerName, []string{"home"}, nil, cluster.Handlers{})
 	if err != nil {
 		t.Fatal(err)
