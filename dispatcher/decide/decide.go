@@ -9,8 +9,9 @@ import (
 )
 
 // Decide returns the one thing to do next. No record is released of a run whose container may still
-// be running: nothing else knows of that when the Job no longer exists. The memory of a pod that was deleted
-// by force once went with its Job, which was being deleted, and a delete ran beside the provision.
+// be running: nothing else knows of that when the Job no longer exists. The memory of a pod that was
+// deleted by force once went with its Job, which was being deleted, and a delete ran beside the
+// provision.
 func Decide(v View) Action {
 	action := firstOf(v, beforeGate, confirmRun, decideNext)
 	if release, releases := action.(ReleaseRecord); releases && v.mayStillRun(&release.Run) {
