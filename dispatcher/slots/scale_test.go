@@ -73,8 +73,8 @@ func TestAnAssignmentAmongManyWaitersTakesAMillisecond(t *testing.T) {
 		most       time.Duration
 	}{
 		"one slot":     {1, 0, time.Millisecond},
-		"twenty slots": {20, 0, 2 * time.Millisecond},
-		"a batch":      {1, 63, 2 * time.Millisecond},
+		"twenty slots": {20, 0, 3 * time.Millisecond},
+		"a batch":      {1, 63, 3 * time.Millisecond}, // 2 ms without other work on the machine
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, least := crowd(t, test.free), time.Hour
