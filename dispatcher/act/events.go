@@ -256,6 +256,9 @@ func (a *Actor) emitLeftBehind(job *batchv1.Job, claim, why string) {
 
 // ReportLeft emits what a Job has on record as left in the storage.
 func (a *Actor) ReportLeft(job *batchv1.Job) {
+	if jobs.HeadOf(job).Left == 0 {
+		return // a new leader asks every Job, and decodes no record in vain
+	}
 	for _, r := range jobs.Records(job) {
 		if r.LeftBehind != "" {
 			a.emitLeftBehind(job, r.Namespace+"/"+r.Name, r.LeftBehind)

@@ -1,6 +1,7 @@
 package act
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -170,7 +171,7 @@ func releasePatch(o *observe.Observation, job *batchv1.Job, run decide.Run, now 
 // is reported before, and on record: the answer to this write may be lost, or its writer die.
 func (a *Actor) releaseRecord(ctx context.Context, o *observe.Observation, d decide.ReleaseRecord) (Result, error) {
 	job := o.Jobs[d.Run.Name]
-	annotations, err := jobs.Recorded(job, func(r *jobs.Record) { r.Released, r.LeftBehind = true, d.LeftBehind }, string(o.UID))
+	annotations, err := jobs.Recorded(job, func(r *jobs.Record) { r.Released, r.LeftBehind = true, cmp.Or(d.LeftBehind, r.LeftBehind) }, string(o.UID))
 	if err != nil {
 		return Result{}, err
 	}

@@ -12,55 +12,42 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 )
 
+// podWithoutJob returns a pod that runs, on a node that does not answer, whose claim was deleted and
+// whose Job was deleted with its finalizers. The claim second waits for its slot.
+func (w *world) podWithoutJob(silence func()) *corev1.Pod {
+	w.T.Helper()
+	pod := w.runningPod(worksLong)
+	w.CreateClaim("second")
+	w.Advance(2 * time.Second)
+	silence()
+	fakecluster.Delete(w, fakecluster.User, w.Claim("data"))
+	w.Advance(2 * time.Second)
+	fakecluster.Vanish(w, fakecluster.List[*batchv1.Job](w)[0])
+	w.Advance(2 * time.Second)
+	return pod
+}
+
 func TestPodWithoutAJobOnALostNodeHoldsNoSlotForEver(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.SetUpGold(fakecluster.Works, "max-parallel", "1", "timeout", "10m")
-		w.Images[fakecluster.GoldImage] = fakecluster.Image{Takes: 5 * time.Minute, Does: fakecluster.Works}
-		w.startWithNodes()
-		first := w.CreateClaim("first")
-		w.Until("the first runs", time.Minute, func() bool { return len(w.RunningPods()) == 1 })
-		pod := w.RunningPods()[0]
-		w.CreateClaim("second")
-		w.Advance(2 * time.Second)
-		w.lose()
-		fakecluster.Delete(w, fakecluster.User, first)
-		w.Advance(2 * time.Second)
-		job := fakecluster.List[*batchv1.Job](w)[0]
-		fakecluster.Update(w, fakecluster.Admin, job, func(j *batchv1.Job) { j.Finalizers = nil })
-		fakecluster.Delete(w, fakecluster.Admin, job)
+		pod := w.podWithoutJob(w.lose)
 		w.Advance(time.Hour)
-		if len(w.Events.About("PersistentVolumeClaim/second", "")) == 0 {
-			w.T.Errorf("after an hour the claim second waits, and no event says why")
+		if len(w.Events.About("PersistentVolumeClaim/second", "WaitingForSlot")) == 0 {
+			w.T.Error("after an hour the claim second waits, and no event says for what")
 		}
 		w.force(pod)
 		w.Advance(6 * time.Hour)
 		if !w.IsBound("second")() {
-			w.T.Errorf("the claim second is not bound 6 h after the pod was deleted by force (deadline 10 min)")
+			w.T.Error("the claim second is not bound 6 h after the pod was deleted by force")
 		}
 	})
 }
 
 func TestPodWithoutAJobThatIsForcedEarlyHoldsNoSlotForEver(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.SetUpGold(fakecluster.Works, "max-parallel", "1", "timeout", "10m")
-		w.Images[fakecluster.GoldImage] = fakecluster.Image{Takes: 5 * time.Minute, Does: fakecluster.Works}
-		w.startWithNodes()
-		first := w.CreateClaim("first")
-		w.Until("the first runs", time.Minute, func() bool { return len(w.RunningPods()) == 1 })
-		pod := w.RunningPods()[0]
-		w.CreateClaim("second")
-		w.Advance(2 * time.Second)
-		w.lose()
-		fakecluster.Delete(w, fakecluster.User, first)
-		w.Advance(2 * time.Second)
-		job := fakecluster.List[*batchv1.Job](w)[0]
-		fakecluster.Update(w, fakecluster.Admin, job, func(j *batchv1.Job) { j.Finalizers = nil })
-		fakecluster.Delete(w, fakecluster.Admin, job)
-		w.Advance(2 * time.Second)
-		w.force(pod)
+		w.force(w.podWithoutJob(w.lose))
 		w.Advance(24 * time.Hour)
 		if !w.IsBound("second")() {
-			w.T.Errorf("the claim second is not bound a day after the only other pod of the class was deleted by force (its deadline is 10 min); events about it: %d", len(w.Events.About("PersistentVolumeClaim/second", "")))
+			w.T.Error("the claim second is not bound a day after the only other pod of the class was deleted by force")
 		}
 	})
 }
@@ -68,23 +55,12 @@ func TestPodWithoutAJobThatIsForcedEarlyHoldsNoSlotForEver(t *testing.T) {
 // The node answers by its Ready condition, and never reports the end of the pod.
 func TestPodWithoutAJobIsReleasedAtItsDeadline(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.SetUpGold(fakecluster.Works, "timeout", "10m")
-		w.Images[fakecluster.GoldImage] = fakecluster.Image{Takes: 5 * time.Minute, Does: fakecluster.Works}
-		w.startWithNodes()
-		claim := w.CreateClaim("data")
-		w.Until("it runs", time.Minute, func() bool { return len(w.RunningPods()) == 1 })
-		pod := w.RunningPods()[0]
-		w.Frozen["node-1"] = true
-		fakecluster.Delete(w, fakecluster.User, claim)
-		w.Advance(2 * time.Second)
-		fakecluster.Vanish(w, fakecluster.List[*batchv1.Job](w)[0])
-		w.Advance(2 * time.Second)
+		pod := w.podWithoutJob(func() { w.Frozen["node-1"] = true })
 		w.force(pod)
 		w.Advance(15 * time.Minute)
-		for _, left := range fakecluster.List[*corev1.Pod](w) {
-			if slices.Contains(left.Finalizers, jobs.FinalizerRecord) {
-				w.T.Errorf("the pod %s still has the finalizers %v", left.Name, left.Finalizers)
-			}
+		left := fakecluster.Get[*corev1.Pod](w, pod.Namespace, pod.Name)
+		if left != nil && slices.Contains(left.Finalizers, jobs.FinalizerRecord) {
+			w.T.Errorf("the pod still has the finalizers %v", left.Finalizers)
 		}
 	})
 }

@@ -11,14 +11,9 @@ import (
 func TestReplacedPodOfAJobDoesNotRunBesideTheFirst(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.Worlds.ReplacesVanishedPods = true
-		w.SetUpGold(fakecluster.Works, "timeout", "10m")
-		w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Works, Takes: 5 * time.Minute}
-		w.startWithNodes()
-		w.CreateClaim("data")
-		w.Until("a pod runs", time.Minute, func() bool { return len(w.RunningPods()) == 1 })
-		pod := w.RunningPods()[0]
+		pod := w.runningPod(worksLong)
 		w.lose()
-		w.vanish(pod)
+		fakecluster.Vanish(w, pod)
 		w.Advance(2 * time.Minute)
 		w.mustNotOverlap(pod, contract.Provision)
 	})
@@ -27,17 +22,12 @@ func TestReplacedPodOfAJobDoesNotRunBesideTheFirst(t *testing.T) {
 func TestReplacedPodOfAJobDoesNotHideWhatTheFirstMade(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.Worlds.ReplacesVanishedPods = true
-		w.SetUpGold(fakecluster.Works, "timeout", "10m")
-		w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Works, Takes: 5 * time.Minute}
-		w.startWithNodes()
-		w.CreateClaim("data")
-		w.Until("a pod runs", time.Minute, func() bool { return len(w.RunningPods()) == 1 })
-		pod := w.RunningPods()[0]
-		w.RunsOfPod(pod)[0].CreateVolume()
-		w.lose()
+		pod := w.runningPod(worksBeforePV)
+		w.Until("the volume is made", time.Minute, func() bool { return len(w.Storage) == 1 })
+		w.CutOff["node-1"] = true // its kubelet ends the pod at its deadline; docs/reliability.md says what a frozen one does
 		fakecluster.Delete(w, fakecluster.User, w.Claim("data"))
 		w.Advance(time.Second)
-		w.vanish(pod)
+		fakecluster.Vanish(w, pod)
 		w.Advance(3 * time.Hour)
 		if len(w.Storage) > 0 {
 			w.T.Errorf("the storage has %v, delete runs: %d, events LeftBehind: %d", w.Storage, len(w.RunsOf(contract.Delete)), len(w.Events.About("", "LeftBehind")))

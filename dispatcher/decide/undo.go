@@ -39,11 +39,25 @@ func undoProvision(v View, p *Run) Action {
 	}
 }
 
-// DeleteFails reports whether the newest delete that has ended has failed twice at least: its image,
-// its script or its pod may be what is wrong, rather than the storage.
+// DeleteFails reports whether the newest run that has ended of those that delete this PV's volume, or
+// undo the newest provision, has failed twice at least: its image, its script or its pod may be what
+// is wrong, rather than the storage. What earlier ones did says nothing of a volume in use.
 func (v View) DeleteFails() bool {
-	d := v.newest(func(r *Run) bool { return r.Verb == contract.Delete && !r.Unfinished })
+	if v.Volume.Proven() && v.Volume.Use == InUse {
+		return false
+	}
+	d := v.newest(func(r *Run) bool { return r.Verb == contract.Delete && !r.Unfinished && v.isOfVolume(r) })
 	return d != nil && !isDone(d) && (d.Attempt > 1 || d.Outcome.Verdict == contract.NotStarted && d.Number > 1)
+}
+
+// isOfVolume reports whether a delete is of the volume of the PV or, without one that proves a run,
+// undoes the newest provision.
+func (v View) isOfVolume(r *Run) bool {
+	if v.Volume.Proven() {
+		return r.Volume == v.Volume.UID
+	}
+	made := v.MayHaveMade()
+	return r.IsUndo() && made != nil && r.After >= made.Number
 }
 
 // madeNothing reports whether neither this run nor one before it can have left anything in the

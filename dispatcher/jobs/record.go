@@ -40,6 +40,8 @@ type Head struct {
 	Held       int `json:"held"`
 	// Failed counts the claims whose recorded outcome is no success.
 	Failed int `json:"failed,omitempty"`
+	// Left counts the claims of which something stays in the storage.
+	Left int `json:"left,omitempty"`
 	// MayRunUntil is until when a container of the Job may still be running by its recorded
 	// outcomes. Zero: its node has reported the end.
 	MayRunUntil time.Time `json:"mayRunUntil,omitzero"`
@@ -188,6 +190,7 @@ func encodeRecords(h Head, all []Record) (string, error) {
 		h.Wanted += count(!r.Waived)
 		h.Held += count(!r.Released)
 		h.Unrecorded += count(r.Recorded == nil)
+		h.Left += count(r.LeftBehind != "")
 		if r.Recorded != nil {
 			h.Failed += count(r.Recorded.Verdict != contract.Done)
 			h.MayRunUntil = latest(h.MayRunUntil, r.Recorded.MayRunUntil)

@@ -42,7 +42,7 @@ func (b *Observer) isOfItsConfig(job *batchv1.Job, pv *corev1.PersistentVolume) 
 	name := job.Annotations[contract.AnnRevision]
 	stored := b.Caches.Revisions.Named(name)
 	return stored != nil && stored.Namespace == job.Namespace && pv.Annotations[contract.AnnRevision] == name &&
-		stored.Labels[config.LabelClass] == config.ClassLabel(pv.Spec.StorageClassName)
+		cluster.ClassOfRevision(stored) == config.ClassLabel(pv.Spec.StorageClassName)
 }
 
 // isOfClaim reports whether a PV is the UID's, and of the class of its claim: Kubernetes binds a

@@ -8,8 +8,8 @@
 // until nothing happens any more, without people and without failures (ends_test.go). Start reading
 // at explorer.run.
 //
-// Beside these worlds there are hard ones (hard_test.go): in each Kubernetes, an administrator or a
-// user does what the shipped rules do not survive yet, and the test asserts that this is found.
+// Some worlds are hard (hard_test.go): in each Kubernetes, an administrator or a user does what the
+// rules did not survive at first.
 //
 // A time is not modelled: a retry is always due, and what is stuck is stuck for long. Of a pod that
 // was deleted by force the state says whether its deadline has passed, of a deleted Job without a

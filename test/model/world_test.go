@@ -33,9 +33,6 @@ type world struct {
 	hard hard
 	// copies: the claim asks for a copy from the beginning.
 	copies bool
-	// faults are the laws that the shipped rules break in this world: each must be broken. Whoever
-	// corrects the rules takes it off, and then the world must not break it.
-	faults []law
 	until  law // the exploration ends when this law is broken, if any
 	// wrap changes what is decided. It makes mutants.
 	wrap func(judge) judge
