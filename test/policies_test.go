@@ -115,7 +115,7 @@ func TestPoliciesUseTheNamesOfTheCode(t *testing.T) {
 		"flex-provisioner-secret": {"['" + contract.LabelClaimUID + "', '" + contract.LabelStorageClass + "']"},
 		"flex-provisioner-record": {
 			"'" + jobs.LabelMember + "'", "'" + config.LabelManagedBy + "'", "'" + config.ManagedBy + "'", "'" + jobs.AnnRecord + "'", "'" + jobs.AnnConfirmed + "'",
-			"'" + jobs.AnnUIDs + "'", "'" + contract.AnnRevision + "'", "'" + jobs.FinalizerRecord + "' in ", "key != '" + jobs.AnnForget + "'", "gate.name == '" + jobs.GateConfirm + "'",
+			"'" + jobs.AnnUIDs + "'", "'" + contract.AnnRevision + "'", "'" + jobs.FinalizerRecord + "' in ", "['" + jobs.AnnForget + "', '" + jobs.AnnRetry + "']", "gate.name == '" + jobs.GateConfirm + "'",
 		},
 		"flex-pv-source": {"'" + contract.AnnClaimUID + "'", "'" + contract.ProvisionerName + "'"},
 	} {

@@ -81,6 +81,9 @@ func (a *Actor) emitLaunched(ctx context.Context, o *observe.Observation, job *b
 	if d.AnyNode {
 		note += fmt.Sprintf(", on any node: %s no longer exists, and the config has node-gone: any-node", o.MissingNode(d.Verb))
 	}
+	if old := o.Provision.Fallback; old != nil && d.Verb == contract.Provision { // its user may not get what an administrator has changed
+		a.emit(o.Claim, o.Provision.From, corev1.EventTypeWarning, old.Reason, old.Note)
+	}
 	switch {
 	case d.Verb != contract.Expand && !d.Undo && !runs.IsReportedAtLaunch(d.Attempt, d.AnyNode): // reportLongRuns does, if it takes long
 	case d.Verb == contract.Provision:
@@ -120,14 +123,9 @@ func (a *Actor) emitLongRun(o *observe.Observation, r decide.Run) {
 }
 
 // emitWarnings emits to the administrator, whenever a config is used, what should be changed in it.
-// Where the last good revision of several ConfigMaps is used, the claim has the event, too: it may
-// not get what its administrator has changed.
-func (a *Actor) emitWarnings(claim *corev1.PersistentVolumeClaim, r resolve.Resolved) {
-	if r.Ambiguous != "" {
-		a.emit(claim, r.From, corev1.EventTypeWarning, reason.AmbiguousConfig, r.Ambiguous)
-	}
-	for _, cm := range r.Labelled {
-		a.emit(cm, nil, corev1.EventTypeWarning, reason.AmbiguousConfig, r.Ambiguous)
+func (a *Actor) emitWarnings(r resolve.Resolved) {
+	for _, cm := range r.Unused {
+		a.emit(cm, nil, corev1.EventTypeWarning, r.Fallback.Reason, r.Fallback.Note)
 	}
 	for _, warning := range r.Config.Warnings {
 		a.emit(r.From, nil, corev1.EventTypeWarning, reason.ConfigWarning, warning)

@@ -55,7 +55,7 @@ func (a *Actor) Launch(ctx context.Context, first Member, others ...Member) erro
 		a.emitLaunched(ctx, m.O, job, m.Launch)
 	}
 	if first.Launch.Verb == contract.Provision {
-		a.emitWarnings(first.O.Claim, first.O.Provision)
+		a.emitWarnings(first.O.Provision)
 	}
 	return nil
 }

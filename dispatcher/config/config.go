@@ -5,7 +5,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 )
@@ -19,7 +18,6 @@ type Config struct {
 	PullPolicy     corev1.PullPolicy // empty: Kubernetes' default
 	Verbs          []contract.Verb
 	ServiceAccount string
-	NodeSelector   map[string]string
 	RunOn          RunOn
 	NodeGone       NodeGone      // with RunOnSelected: what to do if the volume's node no longer exists
 	EnvSecret      string        // its keys become variables, verbatim
@@ -36,12 +34,10 @@ type Config struct {
 	RequestKeys       []string // labels and annotations of the claim that are part of its request, sorted
 	// Properties of the config and parameters of the class, for the container.
 	Properties map[string]string
-	// Scheduling is what of the pod says which nodes take it: the node selector, with that of the
-	// template, affinity and tolerations.
+	// Scheduling is what of the pod says where it goes and what it needs there: the node selector,
+	// with that of the template, affinity, tolerations, scheduler, priority and pull secrets, and
+	// resources of the pod and of the container.
 	Scheduling corev1.PodSpec
-	// MemoryLimit is what the template says of the container's memory limit, zero if nothing. For a
-	// volume of an older revision it is what the present template says.
-	MemoryLimit resource.Quantity
 	// Warnings are not faults: the config is used, but its administrator should know them.
 	Warnings []string
 }

@@ -35,18 +35,6 @@ func mayKubeletSet(label string) bool {
 	return slices.Contains(kubeletLabels, label) || slices.ContainsFunc(kubeletDomains, in)
 }
 
-// scheduling notes which nodes take the pod. A template's node selector is merged into the
-// config's, as the pod's is.
-func (p *parser) scheduling(ofTemplate corev1.PodSpec) {
-	selector := maps.Clone(ofTemplate.NodeSelector)
-	if len(p.cfg.NodeSelector) > 0 {
-		selector = maps.Clone(p.cfg.NodeSelector)
-		maps.Copy(selector, ofTemplate.NodeSelector)
-	}
-	p.cfg.Scheduling = corev1.PodSpec{NodeSelector: selector, Affinity: ofTemplate.Affinity, Tolerations: ofTemplate.Tolerations}
-	p.checkIsolation()
-}
-
 // checkIsolation warns if runs go to nodes that are selected only by labels that a kubelet may set
 // on its own Node: root of any node of the cluster could draw them there, with the storage's login.
 // To select an operating system or an architecture isolates nothing.

@@ -151,17 +151,18 @@ func (p *parser) nodeSelector() {
 	if text == "" {
 		return
 	}
-	p.cfg.NodeSelector = map[string]string{}
+	selector := map[string]string{}
+	p.cfg.Scheduling.NodeSelector = selector
 	for pair := range strings.SplitSeq(text, ",") {
 		key, value, found := strings.Cut(strings.TrimSpace(pair), "=")
 		if !found {
 			p.invalid(keyNodeSelector, pair, "must have the form label=value, separated by commas")
 			continue
 		}
-		if _, twice := p.cfg.NodeSelector[key]; twice {
+		if _, twice := selector[key]; twice {
 			p.invalid(keyNodeSelector, pair, "the label %s is named twice", key)
 		}
-		p.cfg.NodeSelector[key] = value
+		selector[key] = value
 		// One by one: for a map of all labels the order of the faults would change each time.
 		p.faults = append(p.faults, metav1validation.ValidateLabels(map[string]string{key: value}, path(keyNodeSelector))...)
 	}

@@ -39,7 +39,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 		"verbs":                {"provision, delete,expand,list", func(c config.Config) bool { return sameVerbs(c.Verbs, contract.Verbs()...) }},
 		"service-account-name": {"writer", func(c config.Config) bool { return c.ServiceAccount == "writer" }},
 		"node-selector": {"zone=west, storage=", func(c config.Config) bool {
-			return maps.Equal(c.NodeSelector, map[string]string{"zone": "west", "storage": ""})
+			return maps.Equal(c.Scheduling.NodeSelector, map[string]string{"zone": "west", "storage": ""})
 		}},
 		"node-gone":         {"any-node", func(c config.Config) bool { return c.NodeGone == config.AnyNode }},
 		"run-on":            {"selected-node", func(c config.Config) bool { return c.RunOn == config.RunOnSelected }},

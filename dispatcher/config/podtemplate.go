@@ -159,7 +159,6 @@ func (p *parser) checkContainers(template corev1.PodTemplateSpec) {
 			p.invalid(keyPodTemplate, c.Name, "may not set args, restartPolicy, restartPolicyRules, terminationMessagePath "+
 				"or terminationMessagePolicy of the container %s: its exit code is the verdict", contract.Container)
 		}
-		p.cfg.MemoryLimit = c.Resources.Limits[corev1.ResourceMemory]
 		for _, env := range c.Env {
 			if strings.HasPrefix(env.Name, contract.EnvPrefix) {
 				p.invalid(keyPodTemplate, env.Name, "variables that begin with %s are reserved for the dispatcher", contract.EnvPrefix)

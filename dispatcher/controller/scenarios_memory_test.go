@@ -28,8 +28,8 @@ func TestADeleteUnderAnOlderRevisionHasTheMemoryLimitOfToday(t *testing.T) {
 	}{
 		"none, and one is set":            {"", memoryOf("limits: {memory: 1Gi}"), "1Gi", "0"},
 		"it is raised":                    {memoryOf("limits: {memory: 64Mi}"), memoryOf("limits: {memory: 1Gi}"), "1Gi", "0"},
-		"it is lowered under the request": {memoryOf("requests: {memory: 128Mi}"), memoryOf("limits: {memory: 64Mi}"), "64Mi", "64Mi"},
-		"none is set any more":            {memoryOf("limits: {memory: 1Gi}"), "", "1Gi", "0"},
+		"it is lowered under the request": {memoryOf("requests: {memory: 128Mi}"), memoryOf("limits: {memory: 64Mi}"), "64Mi", "0"},
+		"none is set any more":            {memoryOf("limits: {memory: 1Gi}"), "", "256Mi", "0"},
 		"of a config that has a fault":    {"", memoryOf("limits: {memory: 1Gi}") + "x", "256Mi", "0"},
 	} {
 		for _, undo := range []bool{false, true} {

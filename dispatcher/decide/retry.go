@@ -80,7 +80,7 @@ func launchWhenReady(v View, t Target, last *Run, launch Launch) Action {
 	await := AwaitSlot{Verb: launch.Verb, MayBatch: launch.MayBatch, Behind: behindProbe(last, t)}
 	if last != nil {
 		if launch.Verb != contract.Delete && hasExhaustedAttempts(last, t) {
-			return ReportProblem{Problem: Problem{Reason: reason.Stalled, Note: reason.NoFurtherAttempt(last.Attempt, last.Verb == contract.Expand)}}
+			return ReportProblem{Problem: Problem{Reason: reason.Stalled, Note: reason.NoFurtherAttempt(last.Attempt, last.Verb == contract.Expand, last.JobNamespace(), last.Name, jobs.AnnRetry)}}
 		}
 		if await.Due = v.due(last, t); v.Now.Before(await.Due) {
 			return v.awaitDue(*last, launch, await.Due)
@@ -182,12 +182,12 @@ func behindProbe(last *Run, t Target) *Problem {
 // recheckNode is when to look again at a node that is lost.
 const recheckNode = 30 * time.Second
 
-// dueAfter returns when a run may follow another: at once under another config revision, since an
-// administrator has changed something. If the request or the node has changed, the longer pause after
+// dueAfter returns when a run may follow another: at once if an administrator asks for it, or has
+// changed something, so that it would be under another config revision. If the request or the node has changed, the longer pause after
 // a refusal is not waited out, but the ordinary backoff is. Otherwise a claim that changes all the
 // time, or every node of a full cluster, would be tried without a pause.
 func (v View) dueAfter(r *Run, t Target) time.Time {
-	if t.Problem == nil && r.Revision != t.Revision {
+	if t.Problem == nil && r.Revision != t.Revision || r.RetryNow {
 		return r.Outcome.Finished
 	}
 	failures := v.failuresUntil(r)
@@ -219,6 +219,9 @@ func (v View) failuresUntil(r *Run) int {
 // that had no room, which an earlier run may have found.
 func (v View) due(r *Run, t Target) time.Time {
 	at := v.dueAfter(r, t)
+	if r.RetryNow {
+		return at
+	}
 	for _, q := range v.Runs {
 		full := q.Verb == contract.Provision && r.Verb == q.Verb && q.Outcome.Verdict == contract.NoCapacity
 		if again := q.Outcome.Finished.Add(fullPause); full && t.Problem == nil && !hasChanged(&q, t) && again.After(at) {
@@ -263,9 +266,10 @@ func (v View) retryAt(r *Run) time.Time {
 	return r.Outcome.MayRunUntil
 }
 
-// hasExhaustedAttempts reports whether a run was the last that the config's max-attempts allows.
+// hasExhaustedAttempts reports whether a run was the last that the config's max-attempts allows, and
+// no administrator asks for another.
 func hasExhaustedAttempts(r *Run, t Target) bool {
-	return t.MaxAttempts > 0 && r.Outcome.Verdict.Counted() && r.Attempt >= t.MaxAttempts && !hasChanged(r, t)
+	return t.MaxAttempts > 0 && r.Outcome.Verdict.Counted() && r.Attempt >= t.MaxAttempts && !r.RetryNow && !hasChanged(r, t)
 }
 
 // Problemf returns a problem with a note that is formatted as by fmt.Sprintf.

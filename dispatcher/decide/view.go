@@ -129,8 +129,9 @@ type Run struct {
 	Unstarted bool
 	// Shared is set if another claim that the Job serves has not waived it.
 	Shared bool
-	// Forget is set if an administrator has given the record up.
-	Forget bool
+	// Forget is set if an administrator has given the record up, RetryNow if one asks for the next
+	// run at once.
+	Forget, RetryNow bool
 	// Refused is why the PV that the container describes cannot be created. It is empty if it can,
 	// or if none is to be created.
 	Refused string

@@ -111,7 +111,7 @@ func jobLabels(p Plan, ofPod map[string]string) map[string]string {
 // annotations returns the record of every claim that the Job serves.
 func annotations(p Plan) (map[string]string, error) {
 	var all []Record
-	head := Head{Nodes: Nodes(p)}
+	head := Head{Nodes: Nodes(p), Scheduling: Scheduling(p.Config)}
 	for _, one := range p.all() {
 		all = append(all, one.record())
 		if one.Verb == contract.Provision && one.Request.Source != nil {

@@ -23,6 +23,10 @@ const AnnUIDs = contract.Domain + "uids"
 // claim whose record is given up.
 const AnnForget = contract.Domain + "forget"
 
+// AnnRetry is written by an administrator on the newest Job of a claim, with any value: what follows
+// its run follows at once, also after the last attempt of max-attempts.
+const AnnRetry = contract.Domain + "retry"
+
 // Annotations of a Job's pod, mounted as files by the downward API.
 const (
 	AnnRequest = contract.Domain + "request"

@@ -34,11 +34,11 @@ func podTemplate(p Plan) (corev1.PodTemplateSpec, error) {
 	if err != nil {
 		return fixed, err
 	}
-	merged, err := overlay(baseline(p.Config), p.Config.Template)
+	merged, err := overlay(baseline(), p.Config.Template)
 	if err != nil {
 		return merged, err
 	}
-	defaultMemory(&merged.Spec, p.Config.MemoryLimit)
+	schedule(&merged.Spec, p.Config.Scheduling)
 	b, err := json.Marshal(fixed)
 	if err != nil {
 		return merged, fmt.Errorf("encode the contract's part of the pod: %w", err)
@@ -64,7 +64,7 @@ func changedParts(pod, fixed corev1.PodSpec) []string {
 		}
 		out = appendChanged(out, got, want, "the volume "+want.Name)
 	}
-	c := named(pod.Containers, func(c corev1.Container) bool { return c.Name == contract.Container })
+	c := named(pod.Containers, isProvisioner)
 	for _, want := range fixed.Containers[0].Env {
 		got := named(c.Env, func(v corev1.EnvVar) bool { return v.Name == want.Name })
 		out = appendChanged(out, got, want, "the variable "+want.Name)
@@ -113,12 +113,8 @@ func overlay(base corev1.PodTemplateSpec, over []byte) (corev1.PodTemplateSpec, 
 }
 
 // baseline returns the part that a config's pod-template may change, as far as Pod Security allows.
-// It requests no CPU and no memory: a pod that fills its node waits for its volume, and would wait
-// for a pod that finds no room there. Zero is said, and not left out, for the default of a
-// LimitRange would take its place, and a ResourceQuota refuses a pod that says nothing.
-func baseline(cfg config.Config) corev1.PodTemplateSpec {
+func baseline() corev1.PodTemplateSpec {
 	return corev1.PodTemplateSpec{Spec: corev1.PodSpec{
-		NodeSelector: nodeSelector(cfg),
 		// A ServiceAccount may say that its pods get no token. The container needs one to write the
 		// PV, and a template may bring another.
 		AutomountServiceAccountToken: new(true),
@@ -136,9 +132,6 @@ func baseline(cfg config.Config) corev1.PodTemplateSpec {
 				ReadOnlyRootFilesystem:   new(true),
 				Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
 			},
-			Resources: corev1.ResourceRequirements{
-				Requests: corev1.ResourceList{corev1.ResourceCPU: resource.Quantity{}},
-			},
 		}},
 	}}
 }
@@ -151,15 +144,12 @@ const MemoryLimit = "256Mi"
 
 // defaultMemory adds what a template does not say of the container's memory. The API server refuses
 // a request above the limit, and a container that may have more than its pod, so where a template
-// says something, the defaults give way. present is the limit that the present template sets, zero
-// for none.
-func defaultMemory(spec *corev1.PodSpec, present resource.Quantity) {
+// says something, the defaults give way.
+func defaultMemory(spec *corev1.PodSpec) {
 	if all := spec.Resources; all != nil && (!all.Requests.Memory().IsZero() || !all.Limits.Memory().IsZero()) {
 		return
 	}
-	i := slices.IndexFunc(spec.Containers, func(c corev1.Container) bool { return c.Name == contract.Container })
-	r := &spec.Containers[i].Resources
-	limitMemory(r, present)
+	r := &spec.Containers[slices.IndexFunc(spec.Containers, isProvisioner)].Resources
 	request := r.Requests[corev1.ResourceMemory] // zero, and not what Kubernetes takes for it: the limit
 	limit, ends := r.Limits[corev1.ResourceMemory]
 	if !ends {
@@ -168,26 +158,16 @@ func defaultMemory(spec *corev1.PodSpec, present resource.Quantity) {
 	if request.Cmp(limit) > 0 && !ends {
 		limit = request
 	}
-	r.Requests, r.Limits = withMemory(r.Requests, request), withMemory(r.Limits, limit)
+	r.Requests, r.Limits = withQuantity(r.Requests, corev1.ResourceMemory, request), withQuantity(r.Limits, corev1.ResourceMemory, limit)
 }
 
-// limitMemory replaces the limit of an older revision's template by the present one.
-func limitMemory(r *corev1.ResourceRequirements, present resource.Quantity) {
-	own := r.Limits[corev1.ResourceMemory]
-	if present.IsZero() || own.Cmp(present) == 0 {
-		return
-	}
-	r.Limits = withMemory(r.Limits, present)
-	if request := r.Requests[corev1.ResourceMemory]; request.Cmp(present) > 0 {
-		r.Requests = withMemory(r.Requests, present)
-	}
-}
+func isProvisioner(c corev1.Container) bool { return c.Name == contract.Container }
 
-func withMemory(list corev1.ResourceList, size resource.Quantity) corev1.ResourceList {
+func withQuantity(list corev1.ResourceList, name corev1.ResourceName, size resource.Quantity) corev1.ResourceList {
 	if list == nil {
 		list = corev1.ResourceList{}
 	}
-	list[corev1.ResourceMemory] = size
+	list[name] = size
 	return list
 }
 

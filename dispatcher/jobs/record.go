@@ -31,6 +31,8 @@ type Head struct {
 	Namespaces []string `json:"namespaces,omitempty"`
 	// Nodes is a hash of the nodes that the run must go to, empty if it may go to any.
 	Nodes string `json:"nodes,omitempty"`
+	// Scheduling is a hash of where the config says the pod goes, and what it needs there.
+	Scheduling string `json:"scheduling,omitempty"`
 	// Sources are the PVs whose volumes the Job's runs clone.
 	Sources []string `json:"sources,omitempty"`
 	// Wanted counts the claims that have not waived the run, Unrecorded those whose outcome is not
@@ -182,7 +184,7 @@ func Recorded(job *batchv1.Job, change func(*Record), uids ...string) (map[strin
 
 // encodeRecords returns the text of a Job's record.
 func encodeRecords(h Head, all []Record) (string, error) {
-	h = Head{Version: recordVersion, Nodes: h.Nodes, Sources: h.Sources}
+	h = Head{Version: recordVersion, Nodes: h.Nodes, Scheduling: h.Scheduling, Sources: h.Sources}
 	for _, r := range all {
 		if !slices.Contains(h.Namespaces, r.Namespace) {
 			h.Namespaces = append(h.Namespaces, r.Namespace)

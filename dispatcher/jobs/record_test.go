@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 	"github.com/flex-provisioner/flex-provisioner/internal/fixture"
@@ -32,6 +33,7 @@ func TestAChangeOfOneRecordChangesNoOther(t *testing.T) {
 		t.Errorf("the second (-before +after):\n%s", diff)
 	}
 	want := jobs.Head{Version: 1, Namespaces: []string{"app", "other"}, Wanted: 1, Unrecorded: 1, Held: 1, MayRunUntil: until}
+	want.Scheduling = jobs.Scheduling(config.Config{})
 	if diff := cmp.Diff(want, jobs.HeadOf(job)); diff != "" {
 		t.Errorf("the head (-want +got):\n%s", diff)
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
@@ -55,9 +56,16 @@ func Nodes(p Plan) string {
 	if need == nil {
 		return ""
 	}
-	b, err := json.Marshal(need)
+	return hashOf(need)
+}
+
+// Scheduling returns a hash of where the pods of a config go, and what they need there.
+func Scheduling(cfg config.Config) string { return hashOf(cfg.Scheduling) }
+
+func hashOf(part any) string {
+	b, err := json.Marshal(part)
 	if err != nil {
-		panic(err) // strings and lists of strings: cannot fail
+		panic(err) // of types of the API: cannot fail
 	}
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:8])
@@ -89,11 +97,30 @@ func requireNodes(spec *corev1.PodSpec, need *corev1.NodeSelector) {
 	*at = &corev1.NodeSelector{NodeSelectorTerms: terms}
 }
 
-// nodeSelector returns the config's node selector, for nodes of the operating system of the images.
-func nodeSelector(cfg config.Config) map[string]string {
-	out := map[string]string{corev1.LabelOSStable: config.DefaultOS}
-	maps.Copy(out, cfg.NodeSelector)
-	return out
+// schedule sets where a pod goes and what it needs there. It is not merged with the rest of the
+// template: for a volume of an older revision the scheduling is that of the present one. The pull
+// secrets are added to those of the template, since the image of an older revision may be where only
+// its own lead. The pod goes to nodes of the operating system of the images unless the config says
+// otherwise. It requests no CPU and no memory: a pod that fills its node waits for its volume, and
+// would wait for a pod that finds no room there. Zero is said, and not left out, for the default of
+// a LimitRange would take its place, and a ResourceQuota refuses a pod that says nothing.
+func schedule(spec *corev1.PodSpec, scheduling corev1.PodSpec) {
+	s := scheduling.DeepCopy()
+	spec.NodeSelector = map[string]string{corev1.LabelOSStable: config.DefaultOS}
+	maps.Copy(spec.NodeSelector, s.NodeSelector)
+	spec.Affinity, spec.Tolerations, spec.TopologySpreadConstraints = s.Affinity, s.Tolerations, s.TopologySpreadConstraints
+	spec.SchedulerName, spec.PriorityClassName, spec.Resources = s.SchedulerName, s.PriorityClassName, s.Resources
+	for _, secret := range s.ImagePullSecrets {
+		if !slices.Contains(spec.ImagePullSecrets, secret) {
+			spec.ImagePullSecrets = append(spec.ImagePullSecrets, secret)
+		}
+	}
+	r := named(s.Containers, isProvisioner).Resources
+	if _, set := r.Requests[corev1.ResourceCPU]; !set {
+		r.Requests = withQuantity(r.Requests, corev1.ResourceCPU, resource.Quantity{})
+	}
+	spec.Containers[slices.IndexFunc(spec.Containers, isProvisioner)].Resources = r
+	defaultMemory(spec)
 }
 
 // tolerations returns what a run tolerates that must go to one node: no other node can do its work.

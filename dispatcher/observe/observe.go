@@ -163,6 +163,7 @@ func (b *Observer) readRuns(ctx context.Context, reader cluster.Reader, o *Obser
 		}
 		o.Jobs[job.Name] = job
 		run.Forget = job.Annotations[jobs.AnnForget] == string(o.UID)
+		_, run.RetryNow = job.Annotations[jobs.AnnRetry]
 		if run.Record.Name != "" {
 			o.At = types.NamespacedName{Namespace: run.Namespace, Name: run.Record.Name}
 		}

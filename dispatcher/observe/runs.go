@@ -65,7 +65,7 @@ func (b *Observer) observeStuck(ctx context.Context, run *decide.Run, job *batch
 	}
 	run.Stuck = decide.Problemf(stuck.Reason, "the Job %s: %s", job.Name, stuck.Note)
 	run.Idle = (stuck.Unstarted || stuck.NodeLost) && !run.Terminating
-	run.Void = run.Void || !run.Terminating && (stuck.GiveUp || b.probeInsteadOf(job, stuck) != "")
+	run.Void = run.Void || !run.Terminating && (stuck.GiveUp || stuck.Unstarted && b.isScheduledAnew(job) || b.probeInsteadOf(job, stuck) != "")
 	return nil
 }
 

@@ -124,13 +124,15 @@ func SharedHostname(pv, host string, nodes []string) string {
 		strings.Join(nodes, " and "), corev1.LabelHostname, host, pv, corev1.LabelHostname)
 }
 
-// NoFurtherAttempt says that nothing is launched after the last attempt.
-func NoFurtherAttempt(attempts int, expand bool) string {
+// NoFurtherAttempt says that nothing is launched after the last attempt, and how an administrator asks
+// for another on its Job.
+func NoFurtherAttempt(attempts int, expand bool, namespace, job, retry string) string {
 	next := "when the claim's request or the config changes"
 	if expand {
 		next = "when the claim requests more, or its PersistentVolume names another config revision"
 	}
-	return fmt.Sprintf("no further attempt after %d, the config's max-attempts; the next one follows %s", attempts, next)
+	return fmt.Sprintf("no further attempt after %d, the config's max-attempts; the next one follows %s, "+
+		"or after kubectl -n %s annotate job %s %s=now", attempts, next, namespace, job, retry)
 }
 
 // NextAttempt says when the next attempt starts. It may start sooner if the node was full and the

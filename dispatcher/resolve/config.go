@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	storagehelpers "k8s.io/component-helpers/storage/volume"
@@ -50,10 +49,10 @@ type Resolved struct {
 	// lies in it.
 	From   *corev1.ConfigMap
 	Faulty bool
-	// Labelled are the ConfigMaps of the class if there are several, and the last good revision of
-	// one of them is in use. Ambiguous says so.
-	Labelled  []*corev1.ConfigMap
-	Ambiguous string
+	// Fallback says why the last good revision is used in place of what the ConfigMaps of the class
+	// say now, nil if they are used. Unused are these ConfigMaps.
+	Fallback *decide.Problem
+	Unused   []*corev1.ConfigMap
 }
 
 // Provision finds how a pending claim would be provisioned now.
@@ -125,8 +124,7 @@ func (f *Resolver) resolveOne(r *Resolved, cm *corev1.ConfigMap) {
 		r.Faulty = true
 		return
 	}
-	r.Config = good
-	r.Config.Warnings = append(r.Config.Warnings, r.Target.Problem.Note+"; the last good revision, "+good.Source.Revision()+", stays in use")
+	r.fallBack(good, *r.Target.Problem, cm)
 	r.Target.Problem = nil
 }
 
@@ -145,8 +143,13 @@ func (f *Resolver) resolveLabelled(r *Resolved, found []*corev1.ConfigMap) {
 		return
 	}
 	r.From = found[slices.Index(names, good.Source.Name)]
-	r.Config, r.Labelled = good, found
-	r.Ambiguous = fmt.Sprintf("%s. Until then no change of them is used for new volumes, and the last good revision, %s, stays in use", note, good.Source.Revision())
+	r.fallBack(good, decide.Problem{Reason: reason.AmbiguousConfig, Note: note}, found...)
+}
+
+// fallBack uses the last good revision in place of ConfigMaps that have a problem.
+func (r *Resolved) fallBack(good config.Config, why decide.Problem, unused ...*corev1.ConfigMap) {
+	r.Config, r.Unused = good, unused
+	r.Fallback = decide.Problemf(why.Reason, "%s. Until then no change of the config is used for new volumes, and the last good revision, %s, stays in use", why.Note, good.Source.Revision())
 }
 
 // Delete finds how a volume that was made, or may have been, would be deleted: under the revision
@@ -179,7 +182,7 @@ func (f *Resolver) Delete(uid types.UID, name string) Resolved {
 	if r.Target.Problem = f.problemWith(judged); r.Target.Problem != nil {
 		return r
 	}
-	r.Config.MaxParallel, r.Config.MemoryLimit = f.ParallelToday(r.Config), f.memoryToday(r.Config)
+	r.Config = f.ScheduledToday(r.Config)
 	r.Target = decide.Target{Revision: name, HasSlot: f.Slots.IsAssigned(uid, r.Config), RevisionStored: true, Supported: r.Config.Supports(contract.Delete)}
 	return r
 }
@@ -199,25 +202,15 @@ func (f *Resolver) DeleteToday(uid types.UID, made Resolved) (Resolved, bool) {
 	return r, f.problemWith(Judgement{Source: today.Source, Config: today}) == nil
 }
 
-// ParallelToday returns how many Jobs the class of a revision may run now. Who lowers max-parallel
-// spares a storage that old revisions use as well. Without one present config that can be read the
-// revision's own number holds.
-func (f *Resolver) ParallelToday(old config.Config) int {
+// ScheduledToday returns the config of a revision with the scheduling that its class has now. Who
+// lowers max-parallel spares a storage that old revisions use as well, and who raises a limit of
+// memory, as the event of a run says that needed more, means these runs. Without one present config
+// that can be read the revision's own holds.
+func (f *Resolver) ScheduledToday(old config.Config) config.Config {
 	if today, found := f.presentOf(old); found {
-		return today.MaxParallel
+		return old.ScheduledAs(today)
 	}
-	return old.MaxParallel
-}
-
-// memoryToday returns the memory limit of a revision's runs. The event about one that needed more
-// says to raise the limit in the ConfigMap, and a volume stays with the revision that made it: so
-// the limit that the same ConfigMap sets now holds for its older revisions. Where it sets none, the
-// revision's own holds.
-func (f *Resolver) memoryToday(old config.Config) resource.Quantity {
-	if today, found := f.presentOf(old); found && today.Source.Name == old.Source.Name && !today.MemoryLimit.IsZero() {
-		return today.MemoryLimit
-	}
-	return old.MemoryLimit
+	return old
 }
 
 // presentOf returns the present config of a revision's class, if there is one and it has no faults.
