@@ -170,3 +170,48 @@ func TestAdoptedVolumeIsListedAndReturned(t *testing.T) {
 		}
 	})
 }
+
+// Cinder says of each volume what it was cloned from, also when the source no longer exists. So a
+// volume of an earlier request is not used, whichever image created it.
+func TestVolumeOfAnEarlierRequestIsNotUsed(t *testing.T) {
+	onEachCinder(t, func(t *testing.T, login credentials.Login) {
+		t.Helper()
+		c := connect(t, login)
+		keeper := volume.NewKeeper(cinder.NewBackend(c, wait), wait)
+		ensure := func(s volume.Spec) (volume.Volume, error) {
+			v, _, err := keeper.Ensure(t.Context(), s)
+			return v, err
+		}
+		one, empty := spec(t, c), spec(t, c)
+		from, err := ensure(one)
+		if err != nil {
+			t.Fatal(err)
+		}
+		clone := spec(t, c)
+		clone.Source = volume.Source{VolumeID: from.ID, UID: one.UID}
+		made, err := ensure(clone)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := keeper.Remove(t.Context(), volume.Target{UID: one.UID, Name: one.Name, Access: one.Access}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Get(t.Context(), from.ID); !volume.Is(err, volume.Gone) {
+			t.Errorf("the source still exists: %v", err)
+		}
+		if v, err := ensure(clone); err != nil || v.ID != made.ID {
+			t.Errorf("the same request gets %+v, %v", v, err)
+		}
+		clone.Source = volume.Source{}
+		if v, err := ensure(clone); !volume.Is(err, volume.Unsuitable) || !strings.Contains(err.Error(), "it is a clone of "+from.ID+", and an empty volume is requested") {
+			t.Errorf("a request without a source gets %+v, %v", v, err)
+		}
+		if _, err := ensure(empty); err != nil {
+			t.Fatal(err)
+		}
+		empty.Source = volume.Source{VolumeID: made.ID, UID: clone.UID}
+		if v, err := ensure(empty); !volume.Is(err, volume.Unsuitable) || !strings.Contains(err.Error(), "it is an empty volume, and a clone of "+made.ID+" is requested") {
+			t.Errorf("a request for a clone gets %+v, %v", v, err)
+		}
+	})
+}

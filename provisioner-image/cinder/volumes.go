@@ -183,6 +183,10 @@ func (c *Cinder) SetMetadata(ctx context.Context, id string, metadata map[string
 	return failure.Of(response.Body.Close(), "mark volume "+id, nil)
 }
 
+// toVolume returns the volume in terms of the domain. Cinder keeps both IDs of a clone's source with
+// the clone, also after the source was deleted (Volume in its db/models.py), so that no key in the
+// metadata has to say it. Only a migration by way of another volume clears them
+// (finish_volume_migration in its objects/volume.py): the clone looks like an empty volume then.
 func toVolume(v *volumes.Volume) volume.Volume {
 	return volume.Volume{
 		ID:        v.ID,
@@ -194,6 +198,7 @@ func toVolume(v *volumes.Volume) volume.Volume {
 		Zone:      v.AvailabilityZone,
 		Metadata:  v.Metadata,
 		Created:   v.CreatedAt,
+		Origin:    cmp.Or(v.SourceVolID, v.SnapshotID),
 		Users:     users(v.Attachments),
 		Exports:   exports(v.Attachments),
 		Shareable: v.Multiattach,

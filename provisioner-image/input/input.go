@@ -141,7 +141,7 @@ func (task *Task) readClaim(in Sources, c class) error {
 		// Growing and deleting do not depend on how the volume is mounted.
 		return nil
 	}
-	if err := errors.Join(checkClone(task.Request, c), task.restrictToZone(c)); err != nil {
+	if err := errors.Join(checkClone(task.Request, c, task.Volume.Adopt), task.restrictToZone(c)); err != nil {
 		return err
 	}
 	task.Options, err = options(in, c)

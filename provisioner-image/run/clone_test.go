@@ -1,11 +1,14 @@
 package run_test
 
 import (
+	"errors"
 	"maps"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	kubetesting "k8s.io/client-go/testing"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder/cindertest"
@@ -125,6 +128,10 @@ func TestCloneIsRefused(t *testing.T) {
 			fromOriginal(map[string]string{"smartclone": "true", "snapshot": cindertest.Snapshot}), nil,
 			contract.ExitBadRequest, "from its own snapshot",
 		},
+		"a volume that is adopted": {
+			fromOriginal(map[string]string{"smartclone": "true", "adopt": "shop/data: 7b8f27c5-1f0e-4c11-9a55-0d8f6a3c1b2e"}), nil,
+			contract.ExitBadRequest, "key adopt assigns volume 7b8f27c5-1f0e-4c11-9a55-0d8f6a3c1b2e to the claim, which requests a clone, too",
+		},
 		"not bound": {
 			func(r *contract.Request) { fromOriginal(yes)(r); r.Source.PVName = "" }, nil, contract.ExitBadRequest, "is not bound",
 		},
@@ -199,5 +206,42 @@ func TestSnapshotOfTheClassFillsTheVolume(t *testing.T) {
 	}
 	if v := w.own(t); v.Snapshot != cindertest.Snapshot {
 		t.Errorf("the volume is %+v", v)
+	}
+}
+
+// A user asks for a clone after a run has created an empty volume. The exit code does not say that
+// nothing was made: the volume is deleted with the claim, and the next claim gets its clone.
+func TestEmptyVolumeOfAnEarlierRunIsNeverACloneNorForgotten(t *testing.T) {
+	w := newWorld(t)
+	source := w.addSource(t, nil)
+	isAway := true
+	w.kube.PrependReactor("create", "persistentvolumes", func(kubetesting.Action) (bool, runtime.Object, error) {
+		return isAway, nil, errors.New("connection refused")
+	})
+	w.wantCode(t, w.provision(t), contract.ExitTempFail)
+	isAway = false
+	empty := w.own(t)
+	clone := w.request(contract.Provision, fromOriginal(map[string]string{"smartclone": "true"}))
+	result := w.run(t, clone, skeleton())
+	w.wantCode(t, result, contract.ExitBadRequest)
+	if contract.VerdictOf(result.Code).MadeNothing() {
+		t.Errorf("exit code %d says that nothing was made", result.Code)
+	}
+	for _, part := range []string{empty.ID, "it is an empty volume, and a clone of " + source + " is requested", "Remedy: delete the claim"} {
+		if claim := contract.ForClaim(result.Message); !strings.Contains(claim, part) {
+			t.Errorf("the claim's user is not told %q: %s", part, claim)
+		}
+	}
+	if now := w.own(t); now.ID != empty.ID || !now.Exported || len(w.pvs(t)) != 1 {
+		t.Errorf("the volume is %+v, PVs %v", now, w.pvs(t))
+	}
+	undo := w.request(contract.Delete, func(r *contract.Request) { r.Undo = true })
+	w.wantCode(t, w.run(t, undo, skeleton()), contract.ExitDone)
+	if len(w.cinder.Volumes()) != 1 {
+		t.Errorf("the undo left %v", w.cinder.Volumes())
+	}
+	w.wantCode(t, w.run(t, clone, skeleton()), contract.ExitDone)
+	if now := w.own(t); now.Source != source {
+		t.Errorf("the volume is %+v", now)
 	}
 }

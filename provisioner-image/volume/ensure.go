@@ -74,10 +74,14 @@ func (k *Keeper) find(ctx context.Context, of owner) ([]Volume, []Left, error) {
 }
 
 // keepOldest removes all volumes but the first. Overlapping runs may both create a volume; both of
-// them keep the oldest.
+// them keep the oldest. If that has other content than the spec asks for, all of them stay, and none
+// is returned, so that no rollback removes it: another run may be about to create a PV for it.
 func (k *Keeper) keepOldest(ctx context.Context, found []Volume, spec Spec) (Volume, error) {
 	if len(found) == 0 {
 		return Volume{}, nil
+	}
+	if err := found[0].checkContent(spec); err != nil {
+		return Volume{}, err
 	}
 	for _, spare := range found[1:] {
 		if err := k.remove(ctx, spare, spec.Access); err != nil {

@@ -1,6 +1,7 @@
 package volume_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -150,7 +151,7 @@ func (s *storage) TypeName(_ context.Context, nameOrID string) (name string, err
 func (s *storage) Create(_ context.Context, spec volume.Spec) (v volume.Volume, err error) {
 	err = s.do("Create", func() error {
 		v = s.volumes[s.add(volume.Free, maps.Clone(spec.Metadata))]
-		v.Name, v.SizeGiB, v.Type = spec.Name, spec.SizeGiB, spec.Type
+		v.Name, v.SizeGiB, v.Type, v.Origin = spec.Name, spec.SizeGiB, spec.Type, cmp.Or(spec.Source.VolumeID, spec.Source.SnapshotID)
 		s.volumes[v.ID] = v
 		return nil
 	})

@@ -25,6 +25,9 @@ type Volume struct {
 	Zone     string
 	Metadata map[string]string
 	Created  time.Time
+	// Origin is the ID of the volume or snapshot that the content was cloned from, empty for a volume
+	// that was made empty.
+	Origin string
 	// Users are who uses the volume: "server ID", or "host NAME" where there is no server.
 	Users []string
 	// Exports are the IDs, as in an Access, of the volume's exports that it shows itself. It may
