@@ -108,37 +108,43 @@ func TestMarksOfTheConfigMapAreOnNothingThatIsCreatedFromIt(t *testing.T) {
 	})
 }
 
+// saved is the PV of a claim as a backup has it. The claim and the PV no longer exist, and the volume
+// does.
+func (w *world) saved(claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolume {
+	w.setPolicy(claim, corev1.PersistentVolumeReclaimRetain)
+	w.Advance(time.Minute)
+	pv := w.PVOf(claim)
+	fakecluster.Delete(w, fakecluster.User, claim)
+	w.Advance(time.Minute)
+	fakecluster.Delete(w, fakecluster.Admin, w.PVOf(claim))
+	w.Until("the PV no longer exists", time.Minute, func() bool { return w.PVOf(claim) == nil })
+	w.Advance(time.Hour)
+	out := &corev1.PersistentVolume{Spec: *pv.Spec.DeepCopy()}
+	out.Name, out.Labels, out.Annotations, out.Finalizers = pv.Name, pv.Labels, pv.Annotations, pv.Finalizers
+	return out
+}
+
 // Velero restores a retained PV without the UID of its claim, and the claim, which names it. The
 // claim has another UID than the volume.
 func TestARestoredClaimGetsItsRestoredVolumeAndNoOther(t *testing.T) {
-	for name, provisioned := range map[string]bool{"by Velero": true, "by an older Velero": false} {
+	for name, change := range map[string]func(*corev1.PersistentVolume){
+		"by Velero":          func(*corev1.PersistentVolume) {},
+		"by an older Velero": func(pv *corev1.PersistentVolume) { delete(pv.Annotations, contract.AnnProvisionedBy) },
+	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(w *world) {
 				w.SetUpExpandableGold(fakecluster.Works)
 				w.Start()
-				claim := w.CreateClaim("data")
-				w.Until("the claim is bound", 10*time.Second, w.IsBound("data"))
-				w.setPolicy(claim, corev1.PersistentVolumeReclaimRetain)
-				w.Advance(time.Minute)
-				saved := w.PVOf(claim).DeepCopy()
-				fakecluster.Delete(w, fakecluster.User, claim)
-				w.Advance(time.Minute)
-				fakecluster.Delete(w, fakecluster.Admin, w.PVOf(claim))
-				w.Until("the PV no longer exists", time.Minute, func() bool { return w.PVOf(claim) == nil })
-				w.Advance(time.Hour)
-
-				restored := &corev1.PersistentVolume{Spec: saved.Spec}
-				restored.Name, restored.Labels, restored.Annotations, restored.Finalizers = saved.Name, saved.Labels, saved.Annotations, saved.Finalizers
-				restored.Spec.ClaimRef.UID, restored.Spec.ClaimRef.ResourceVersion = "", ""
-				if !provisioned {
-					delete(restored.Annotations, contract.AnnProvisionedBy)
-				}
-				fakecluster.Create(w, fakecluster.Admin, restored)
-				again := w.CreateClaim("data", func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = restored.Name })
+				claim := w.provisioned("data")
+				pv := w.saved(claim)
+				pv.Spec.ClaimRef.UID, pv.Spec.ClaimRef.ResourceVersion = "", ""
+				change(pv)
+				fakecluster.Create(w, fakecluster.Admin, pv)
+				again := w.CreateClaim("data", func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = pv.Name })
 				w.Until("the restored claim is bound", time.Minute, func() bool { return w.Claim("data").Status.Phase == corev1.ClaimBound })
 				w.Advance(time.Hour)
 				w.MustRun("provision")
-				if got := w.Claim("data").Spec.VolumeName; got != restored.Name || again.UID == claim.UID {
+				if got := w.Claim("data").Spec.VolumeName; got != pv.Name || again.UID == claim.UID {
 					w.T.Errorf("the claim %s, which was %s, is bound to %s", again.UID, claim.UID, got)
 				}
 				w.requestSize("2Gi")
@@ -152,6 +158,30 @@ func TestARestoredClaimGetsItsRestoredVolumeAndNoOther(t *testing.T) {
 				w.setPolicy(claim, corev1.PersistentVolumeReclaimDelete)
 				w.Until("the volume is deleted", time.Minute, w.Empty)
 				w.MustRun("provision", "expand", "delete")
+			})
+		})
+	}
+}
+
+// A PV is restored as it was. Its claim comes back with another UID, or not at all: to Kubernetes
+// the PV is released.
+func TestARestoredPVThatNamesItsFormerClaimIsReleased(t *testing.T) {
+	for policy, runs := range map[corev1.PersistentVolumeReclaimPolicy][]string{
+		corev1.PersistentVolumeReclaimRetain: {"provision"},
+		corev1.PersistentVolumeReclaimDelete: {"provision", "delete"},
+	} {
+		t.Run(string(policy), func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				w.SetUpGold(fakecluster.Works)
+				w.Start()
+				pv := w.saved(w.provisioned("data"))
+				pv.Spec.PersistentVolumeReclaimPolicy = policy
+				fakecluster.Create(w, fakecluster.Admin, pv)
+				w.Advance(time.Hour)
+				w.MustRun(runs...)
+				if len(w.Storage) != 2-len(runs) {
+					w.T.Errorf("%d volumes are left", len(w.Storage))
+				}
 			})
 		})
 	}
