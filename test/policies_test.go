@@ -223,37 +223,62 @@ var allowance = regexp.MustCompile(`--allow=(\S+)\}`)
 
 // The configs that are shipped need no more of a node than the dispatcher that is shipped allows.
 func TestShippedConfigsAreAllowed(t *testing.T) {
-	allowances := jobs.Allowances{}
-	for _, m := range allowance.FindAllStringSubmatch(read(t, "node-directories", "kustomization.yaml"), -1) {
-		if err := allowances.Add(m[1]); err != nil {
-			t.Fatal(err)
-		}
-	}
 	checked := 0
 	for _, file := range tracked(t, ".yaml") {
 		if !strings.HasPrefix(file, "configmaps/") {
 			continue
 		}
 		for text := range strings.SplitSeq(read(t, "..", file), "\n---\n") {
-			var cm corev1.ConfigMap
-			if err := yaml.Unmarshal([]byte(text), &cm); err != nil {
-				t.Fatalf("%s: %v", file, err)
-			}
-			if cm.Kind != "ConfigMap" || cm.Labels[contract.LabelType] != contract.TypeConfig {
-				continue
-			}
-			checked++
-			class := &storagev1.StorageClass{
-				ObjectMeta:        metav1.ObjectMeta{Name: cm.Labels[contract.LabelStorageClass]},
-				VolumeBindingMode: new(storagev1.VolumeBindingWaitForFirstConsumer),
-			}
-			cfg, faults := config.Parse(config.SourceOf(&cm, class), contract.ProvisionerName)
-			if faults = append(faults, jobs.Check(cfg, allowances)...); len(faults) > 0 {
-				t.Errorf("%s, %s: %v", file, cm.Name, faults.ToAggregate())
+			if mustAllow(t, file, text) {
+				checked++
 			}
 		}
 	}
 	if checked < 8 {
 		t.Errorf("%d configs were found: has their form changed?", checked)
 	}
+}
+
+// The remedies of the page are configs that are served, by the namespaces and the flags as they are
+// shipped.
+func TestConfigsOfThePageOfClustersAreServed(t *testing.T) {
+	checked := 0
+	for _, block := range yamlBlock.FindAllStringSubmatch(content(t, "docs/clusters.md"), -1) {
+		if mustAllow(t, "docs/clusters.md", block[1]) {
+			checked++
+		}
+	}
+	if checked < 2 {
+		t.Errorf("%d configs were found: has their form changed?", checked)
+	}
+}
+
+var yamlBlock = regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$")
+
+// mustAllow reports whether a text is a config, and checks that a dispatcher with the flags of
+// deploy/node-directories serves it.
+func mustAllow(t *testing.T, file, text string) bool {
+	t.Helper()
+	allowances := jobs.Allowances{}
+	for _, m := range allowance.FindAllStringSubmatch(read(t, "node-directories", "kustomization.yaml"), -1) {
+		if err := allowances.Add(m[1]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var cm corev1.ConfigMap
+	if err := yaml.Unmarshal([]byte(text), &cm); err != nil {
+		t.Fatalf("%s: %v", file, err)
+	}
+	if cm.Kind != "ConfigMap" || cm.Labels[contract.LabelType] != contract.TypeConfig {
+		return false
+	}
+	class := &storagev1.StorageClass{
+		ObjectMeta:        metav1.ObjectMeta{Name: cm.Labels[contract.LabelStorageClass]},
+		VolumeBindingMode: new(storagev1.VolumeBindingWaitForFirstConsumer),
+	}
+	cfg, faults := config.Parse(config.SourceOf(&cm, class), contract.ProvisionerName)
+	if faults = append(faults, jobs.Check(cfg, allowances)...); len(faults) > 0 {
+		t.Errorf("%s, %s: %v", file, cm.Name, faults.ToAggregate())
+	}
+	return true
 }

@@ -42,3 +42,14 @@ func TestTestsOfReliabilityExist(t *testing.T) { checkPage(t, "reliability.md", 
 
 // TestTestsOfSecurityExist looks for every test that docs/security.md names.
 func TestTestsOfSecurityExist(t *testing.T) { checkPage(t, "security.md", "inherent in Kubernetes: ") }
+
+// TestTestsOfClustersExist looks for every test that docs/clusters.md names. Each section says what
+// was tried, and what was not.
+func TestTestsOfClustersExist(t *testing.T) {
+	checkPage(t, "clusters.md", "")
+	for i, section := range strings.Split(content(t, "docs/clusters.md"), "\n## ") {
+		if title, _, _ := strings.Cut(section, "\n"); i > 0 && !strings.Contains(section, "**Tried**") && !strings.Contains(section, "**Untried**") {
+			t.Errorf("the section %s does not say what was tried", title)
+		}
+	}
+}
