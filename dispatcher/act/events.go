@@ -19,6 +19,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/quote"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/resolve"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
@@ -27,8 +28,10 @@ import (
 // maxNote is the API server's limit on an event's note, in bytes, with room for an ellipsis.
 const maxNote = 1020
 
-// emit emits one event about an object. related is the Job or ConfigMap that is the cause, or nil.
+// emit emits one event about an object. related is the Job or ConfigMap that is the cause, or nil. A
+// note quotes what others have written: nothing in it may move the cursor of a terminal.
 func (a *Actor) emit(regarding, related runtime.Object, kind, why, note string) {
+	note = quote.Lines(note)
 	if len(note) > maxNote {
 		cut := maxNote
 		for !utf8.RuneStart(note[cut]) {
@@ -77,10 +80,7 @@ func (a *Actor) ReportDropped(lease *coordinationv1.Lease, namespaces string) {
 // emitLaunched logs and emits that a run was launched.
 func (a *Actor) emitLaunched(ctx context.Context, o *observe.Observation, job *batchv1.Job, d decide.Launch) {
 	klog.FromContext(ctx).Info("Launched Job", "claim", o.At, "uid", o.UID, "job", klog.KObj(job), "attempt", d.Attempt)
-	note := fmt.Sprintf("Job %s/%s, attempt %d, image %s", job.Namespace, job.Name, d.Attempt, job.Spec.Template.Spec.Containers[0].Image)
-	if d.AnyNode {
-		note += fmt.Sprintf(", on any node: %s no longer exists, and the config has node-gone: any-node", o.MissingNode(d.Verb))
-	}
+	note := launchNote(o, job, d)
 	if old := o.Provision.Fallback; old != nil && d.Verb == contract.Provision { // its user may not get what an administrator has changed
 		a.emit(o.Claim, o.Provision.From, corev1.EventTypeWarning, old.Reason, old.Note)
 	}
@@ -95,6 +95,19 @@ func (a *Actor) emitLaunched(ctx context.Context, o *observe.Observation, job *b
 	default:
 		a.emit(o.PV, job, corev1.EventTypeNormal, reason.Deleting, note)
 	}
+}
+
+// launchNote says which Job was launched, and under which config and on which node if these are not
+// those of the volume.
+func launchNote(o *observe.Observation, job *batchv1.Job, d decide.Launch) string {
+	note := fmt.Sprintf("Job %s/%s, attempt %d, image %s", job.Namespace, job.Name, d.Attempt, job.Spec.Template.Spec.Containers[0].Image)
+	if d.AnyNode {
+		note += fmt.Sprintf(", on any node: %s no longer exists, and the config has node-gone: any-node", o.MissingNode(d.Verb))
+	}
+	if o.PV != nil && d.Verb == contract.Delete && job.Annotations[contract.AnnRevision] != o.PV.Annotations[contract.AnnRevision] {
+		note += ", under the present config revision " + job.Annotations[contract.AnnRevision]
+	}
+	return note
 }
 
 // reportLongRuns reports the runs that have not ended after a while and that no event has named. It

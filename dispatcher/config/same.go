@@ -1,34 +1,65 @@
 package config
 
 import (
+	"bytes"
 	"encoding/json"
-	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
-// SameStorage reports whether the runs of two configs reach the same storage: they have the same
-// ConfigMap, properties, Secrets and ServiceAccount, and their pods have the same volumes and
-// variables. Image, command, scheduling and timeout may differ. A delete that finds nothing ends with
-// success, so in the storage of another config it would lose the volume.
-func SameStorage(a, b Config) bool {
-	return a.Source.Namespace == b.Source.Namespace && a.Source.Name == b.Source.Name && a.EnvSecret == b.EnvSecret && a.FilesSecret == b.FilesSecret &&
-		a.ServiceAccount == b.ServiceAccount && a.RunOn == b.RunOn && maps.Equal(a.Properties, b.Properties) &&
-		equality.Semantic.DeepEqual(storageOf(a.Template), storageOf(b.Template))
+// SameStorage reports whether the runs of two configs certainly reach the same storage. A delete that
+// finds nothing ends with success, so in the storage of another config it would lose the volume. Only
+// what storageOf leaves out may differ, and whatever is added to a config may not.
+func SameStorage(a, b Config) bool { return bytes.Equal(storageOf(a), storageOf(b)) }
+
+// storageOf returns, in JSON, a config without what an administrator corrects: image and command, the verbs,
+// limits of runs, labels and users of the pod, and the scheduling, unless that says on which node the
+// storage is. An image knows its storage by its properties: a server that stands in the command is not
+// compared, and docs/configuration.md says so.
+func storageOf(c Config) []byte {
+	template, scheduling := c.template(), corev1.PodSpec{}
+	template.Labels = nil
+	correct(&template.Spec)
+	if c.isOnItsNodes() {
+		scheduling = corev1.PodSpec{NodeSelector: c.Scheduling.NodeSelector, Affinity: c.Scheduling.Affinity}
+	}
+	c.Source, c.Scheduling = Source{Namespace: c.Source.Namespace, Name: c.Source.Name}, scheduling
+	c.Image, c.PullPolicy, c.Verbs, c.Warnings = "", "", nil, nil
+	c.Timeout, c.MaxAttempts, c.MaxParallel, c.BatchSize, c.NodeGone = 0, 0, 0, 0, ""
+	c.Clones, c.AttributesClasses, c.RequestKeys = false, false, nil
+	text, err := json.Marshal(struct {
+		Config
+		Template corev1.PodTemplateSpec
+	}{c, template})
+	if err != nil {
+		panic(err) // it was decoded from JSON: cannot fail
+	}
+	return text
 }
 
-// storageOf returns what of a pod template says which storage its containers reach. A ConfigMap that
-// is mounted may hold a script, and may as well name the servers of a storage.
-func storageOf(template []byte) corev1.PodSpec {
-	var t corev1.PodTemplateSpec
-	if len(template) == 0 || json.Unmarshal(template, &t) != nil {
-		return corev1.PodSpec{}
+// correct takes out of a template what may be corrected.
+func correct(spec *corev1.PodSpec) {
+	spec.NodeSelector, spec.Affinity, spec.Tolerations, spec.TopologySpreadConstraints = nil, nil, nil, nil
+	spec.SchedulerName, spec.PriorityClassName, spec.Resources, spec.ImagePullSecrets = "", "", nil, nil
+	spec.SecurityContext, spec.TerminationGracePeriodSeconds = nil, nil
+	for i := range spec.Containers {
+		if c := &spec.Containers[i]; c.Name == contract.Container {
+			c.Command, c.Resources, c.SecurityContext = nil, corev1.ResourceRequirements{}, nil
+		}
 	}
-	out := corev1.PodSpec{HostNetwork: t.Spec.HostNetwork, HostAliases: t.Spec.HostAliases, Volumes: t.Spec.Volumes}
-	for _, c := range slices.Concat(t.Spec.InitContainers, t.Spec.Containers) {
-		out.Containers = append(out.Containers, corev1.Container{Name: c.Name, Env: c.Env, EnvFrom: c.EnvFrom, VolumeMounts: c.VolumeMounts})
+	spec.Containers = slices.DeleteFunc(append([]corev1.Container{}, spec.Containers...), func(c corev1.Container) bool {
+		return equality.Semantic.DeepEqual(c, corev1.Container{Name: contract.Container})
+	})
+}
+
+// template returns the template of a config that has no faults.
+func (c Config) template() (t corev1.PodTemplateSpec) {
+	if len(c.Template) > 0 && json.Unmarshal(c.Template, &t) != nil {
+		return corev1.PodTemplateSpec{}
 	}
-	return out
+	return t
 }

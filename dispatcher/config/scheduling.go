@@ -2,6 +2,7 @@ package config
 
 import (
 	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -30,8 +31,21 @@ func (p *parser) scheduling(template corev1.PodSpec) {
 
 // ScheduledAs returns a config of an older revision with the scheduling of the present one. A volume
 // stays with the revision that made it, and would never be deleted where the cluster has other nodes
-// now, other taints or less room.
+// now, other taints or less room. Where the nodes are the storage its runs go to those of before: on
+// another a delete once found nothing, and the volume was lost.
 func (c Config) ScheduledAs(today Config) Config {
-	c.MaxParallel, c.Scheduling = today.MaxParallel, today.Scheduling
+	selector, affinity := c.Scheduling.NodeSelector, c.Scheduling.Affinity
+	if c.MaxParallel, c.Scheduling = today.MaxParallel, today.Scheduling; c.isOnItsNodes() {
+		c.Scheduling.NodeSelector, c.Scheduling.Affinity = selector, affinity
+	}
 	return c
+}
+
+// isOnItsNodes reports whether the nodes that a config selects may be the storage that its runs reach:
+// they use the files, the network or the processes of their node, and nothing else says which node
+// that is.
+func (c Config) isOnItsNodes() bool {
+	spec := c.template().Spec
+	uses := spec.HostNetwork || spec.HostPID || spec.HostIPC || slices.ContainsFunc(spec.Volumes, func(v corev1.Volume) bool { return v.HostPath != nil })
+	return uses && c.RunOn == RunAnywhere
 }

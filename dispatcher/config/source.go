@@ -75,11 +75,7 @@ func NamespaceFor(class *storagev1.StorageClass, own string) string {
 func NameFor(class *storagev1.StorageClass) string { return class.Parameters[contract.ParamConfig] }
 
 // Lists reports whether a ConfigMap lists a class, and so consents to serve a class that names it.
-// Of data that the caches do not keep it is unknown: a ConfigMap with such data has a fault.
 func Lists(cm *corev1.ConfigMap, class string) bool {
-	if DroppedSize(cm) > 0 {
-		return true
-	}
 	for word := range strings.FieldsFuncSeq(cm.Data[keyClasses], isSeparator) {
 		if word == class || word == anyClass {
 			return true
@@ -87,6 +83,19 @@ func Lists(cm *corev1.ConfigMap, class string) bool {
 	}
 	return false
 }
+
+// OnlyClasses returns of the data of a ConfigMap the list of its classes, nothing if that is too long to
+// be kept: then no class is listed.
+func OnlyClasses(data map[string]string) map[string]string {
+	list, has := data[keyClasses]
+	if !has || len(list) > longestList {
+		return nil
+	}
+	return map[string]string{keyClasses: strings.Clone(list)}
+}
+
+// longestList is how long a list of classes may be, in bytes, where the other data are not kept.
+const longestList = 16 << 10
 
 // anyClass is what a ConfigMap lists that serves every class that names it.
 const anyClass = "*"

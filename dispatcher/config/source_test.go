@@ -127,11 +127,6 @@ func TestAConfigListsTheClassesThatMayNameIt(t *testing.T) {
 			t.Errorf("%q lists gold: %t, want %t", classes, got, want)
 		}
 	}
-	dropped := configMap("shared", nil, nil)
-	dropped.Annotations = map[string]string{config.AnnCut: "1048576"}
-	if !config.Lists(dropped, "gold") {
-		t.Error("a ConfigMap that is too large is said not to list a class, and not that it is too large")
-	}
 }
 
 // Who is served says nothing of how: when a class is added, the others keep their revisions.

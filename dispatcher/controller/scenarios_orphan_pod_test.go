@@ -64,3 +64,23 @@ func TestPodWithoutAJobIsReleasedAtItsDeadline(t *testing.T) {
 		}
 	})
 }
+
+// An administrator strips the Job of a run at work and points the config to another storage, which
+// gets the claim's volume. Nothing else knows of what the pod has made in the first.
+func TestWhatAPodWithoutAJobMadeUnderAnotherRevisionIsReported(t *testing.T) {
+	for another, times := range map[bool]int{true: 1, false: 0} {
+		inWorld(t, func(w *world) {
+			pod := w.runningPod(fakecluster.Image{Does: fakecluster.Halfway(75), Takes: 5 * time.Minute})
+			if another {
+				w.correct("server", "another")
+			}
+			w.Advance(time.Second)
+			fakecluster.Vanish(w, fakecluster.List[*batchv1.Job](w)[0])
+			w.Advance(time.Hour)
+			if w.IsBound("data")() != another {
+				w.T.Errorf("the claim is bound: %t", !another)
+			}
+			w.MustEmit("Pod/"+pod.Name, "LeftBehind", times)
+		})
+	}
+}

@@ -45,7 +45,7 @@ func onlyKeys(all map[string]string, keys ...string) map[string]string {
 // Pod keeps what says whether a pod may run, and how it has ended.
 func Pod(pod *corev1.Pod) *corev1.Pod {
 	out := &corev1.Pod{ObjectMeta: cutMeta(&pod.ObjectMeta)}
-	out.Labels, out.Annotations, out.OwnerReferences = pod.Labels, onlyKeys(pod.Annotations, jobs.AnnUIDs), pod.OwnerReferences
+	out.Labels, out.Annotations, out.OwnerReferences = pod.Labels, onlyKeys(pod.Annotations, jobs.AnnUIDs, contract.AnnRevision), pod.OwnerReferences
 	s := pod.Spec
 	out.Spec = corev1.PodSpec{
 		NodeName: s.NodeName, NodeSelector: s.NodeSelector, SchedulingGates: s.SchedulingGates, ActiveDeadlineSeconds: s.ActiveDeadlineSeconds,

@@ -190,7 +190,7 @@ func contractTemplate(p Plan) (corev1.PodTemplateSpec, error) {
 			{Name: tmpVolume, MountPath: homeDir},
 		},
 	}
-	annotations := map[string]string{AnnRequest: requests, AnnPV: pv}
+	annotations := map[string]string{AnnRequest: requests, AnnPV: pv, contract.AnnRevision: p.Config.Source.Revision()}
 	if len(p.With) > 0 {
 		annotations[AnnUIDs] = uidsText(p)
 	}

@@ -2,6 +2,7 @@ package observe
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -131,7 +132,9 @@ func (o *Observation) apply(hint Hint) {
 }
 
 // readObjects reads the objects. The PV is read after the Jobs. Otherwise a run could be seen as
-// ended while the PV that it wrote a moment ago was missed.
+// ended while the PV that it wrote a moment ago was missed. Where the claim is, the Jobs say, and the
+// PV only without them: a thief of the pod's token once wrote another name into its claimRef, and the
+// claim counted as one that no longer exists.
 func (b *Observer) readObjects(ctx context.Context, reader cluster.Reader, o *Observation) (err error) {
 	if err = b.readRuns(ctx, reader, o); err != nil {
 		return err
@@ -139,7 +142,7 @@ func (b *Observer) readObjects(ctx context.Context, reader cluster.Reader, o *Ob
 	if o.PV, err = reader.PV(ctx, contract.PVName(string(o.UID))); err != nil {
 		return err
 	}
-	if o.PV != nil && o.PV.Spec.ClaimRef != nil && o.PV.Spec.ClaimRef.UID == o.UID {
+	if o.At.Name == "" && o.PV != nil && o.PV.Spec.ClaimRef != nil && o.PV.Spec.ClaimRef.UID == o.UID {
 		o.At = types.NamespacedName{Namespace: o.PV.Spec.ClaimRef.Namespace, Name: o.PV.Spec.ClaimRef.Name}
 	}
 	if o.Claim, err = reader.Claim(ctx, o.UID, o.At); err != nil {
@@ -194,12 +197,25 @@ func (b *Observer) readOrphans(ctx context.Context, reader cluster.Reader, o *Ob
 }
 
 // WhyOrphanLeft returns why what a pod may have made stays in the storage whose Job no longer exists,
-// or nothing: another client removed the record, and no claim, PV or other Job leads to it.
+// or nothing: another client removed the record, and no PV, Job or claim leads to its config revision.
+// What is of another revision may be in another storage.
 func (o *Observation) WhyOrphanLeft(pod *corev1.Pod) string {
-	if pod.Labels[jobs.LabelVerb] != string(contract.Provision) || o.Claim != nil || o.PV != nil || len(o.Jobs) > 0 || !runs.HasStarted([]*corev1.Pod{pod}) {
+	if pod.Labels[jobs.LabelVerb] != string(contract.Provision) || !runs.HasStarted([]*corev1.Pod{pod}) || slices.Contains(o.leadsTo(), pod.Annotations[contract.AnnRevision]) {
 		return ""
 	}
 	return "its Job, which was its record, was removed by another client"
+}
+
+// leadsTo returns the config revisions under which the UID's volume was made, or will be looked for.
+func (o *Observation) leadsTo() []string {
+	out := []string{o.View.Provision.Revision}
+	if o.PV != nil {
+		out = append(out, o.PV.Annotations[contract.AnnRevision])
+	}
+	for _, job := range o.Jobs {
+		out = append(out, job.Annotations[contract.AnnRevision])
+	}
+	return out
 }
 
 // observeLeft notes that a pod may run whose Job no longer exists. It holds a slot of its class.

@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/quote"
 )
 
 // Mismatch returns why Kubernetes will never bind a claim, which is unbound, to the PV that was
@@ -148,10 +149,11 @@ func nameOf(ref *corev1.ObjectReference) string {
 	if ref == nil {
 		return ""
 	}
+	name := quote.Name(ref.Namespace + "/" + ref.Name)
 	if ref.UID == "" {
-		return ref.Namespace + "/" + ref.Name
+		return name
 	}
-	return fmt.Sprintf("%s/%s with the UID %s", ref.Namespace, ref.Name, ref.UID)
+	return fmt.Sprintf("%s with the UID %s", name, quote.Name(string(ref.UID)))
 }
 
 // IsReleased reports whether the phase of a PV says that its claim no longer exists.

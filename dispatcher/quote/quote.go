@@ -37,6 +37,20 @@ func Line(text string) string {
 	}, strings.Join(strings.Fields(text), " "))
 }
 
+// Lines returns a text of several lines without what a terminal would not show as it is.
+func Lines(text string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsPrint(r), r == '\n':
+			return r
+		case unicode.IsSpace(r):
+			return ' '
+		default:
+			return -1
+		}
+	}, text)
+}
+
 // ControlIn returns a text in a value, which was read from JSON, that has control characters, and
 // false if none has.
 func ControlIn(value any) (string, bool) {

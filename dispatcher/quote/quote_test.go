@@ -34,6 +34,9 @@ func TestANameOfOthersCannotLeaveItsPlaceInALine(t *testing.T) {
 			t.Errorf("%s is printed as %s", plain, got)
 		}
 	}
+	if got := quote.Lines("first\nsecond\tthird\x1b[2J\u009b…"); got != "first\nsecond third[2J…" {
+		t.Errorf("lines become %q", got)
+	}
 	if got := quote.Line("first\nsecond\r\n\tthird\x1b\u009b…"); got != "first second third…" {
 		t.Errorf("several lines become %q", got)
 	}
