@@ -38,6 +38,9 @@ type Config struct {
 	// with that of the template, affinity, tolerations, scheduler, priority and pull secrets, and
 	// resources of the pod and of the container.
 	Scheduling corev1.PodSpec
+	// onNodes is set if the nodes that the config selects may be the storage: the runs use the files,
+	// the network or the processes of their node, and nothing else says which node that is.
+	onNodes bool
 	// Warnings are not faults: the config is used, but its administrator should know them.
 	Warnings []string
 }

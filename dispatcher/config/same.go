@@ -24,7 +24,7 @@ func storageOf(c Config) []byte {
 	template, scheduling := c.template(), corev1.PodSpec{}
 	template.Labels = nil
 	correct(&template.Spec)
-	if c.isOnItsNodes() {
+	if c.onNodes {
 		scheduling = corev1.PodSpec{NodeSelector: c.Scheduling.NodeSelector, Affinity: c.Scheduling.Affinity}
 	}
 	c.Source, c.Scheduling = Source{Namespace: c.Source.Namespace, Name: c.Source.Name}, scheduling

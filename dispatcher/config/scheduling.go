@@ -21,6 +21,8 @@ func (p *parser) scheduling(template corev1.PodSpec) {
 		NodeSelector: selector, Affinity: template.Affinity, Tolerations: template.Tolerations, TopologySpreadConstraints: template.TopologySpreadConstraints,
 		SchedulerName: template.SchedulerName, PriorityClassName: template.PriorityClassName, ImagePullSecrets: template.ImagePullSecrets, Resources: template.Resources,
 	}
+	usesNode := template.HostNetwork || template.HostPID || template.HostIPC || slices.ContainsFunc(template.Volumes, func(v corev1.Volume) bool { return v.HostPath != nil })
+	p.cfg.onNodes = usesNode && p.cfg.RunOn == RunAnywhere
 	for _, c := range template.Containers {
 		if c.Name == contract.Container {
 			p.cfg.Scheduling.Containers = []corev1.Container{{Name: c.Name, Resources: c.Resources}}
@@ -35,17 +37,8 @@ func (p *parser) scheduling(template corev1.PodSpec) {
 // another a delete once found nothing, and the volume was lost.
 func (c Config) ScheduledAs(today Config) Config {
 	selector, affinity := c.Scheduling.NodeSelector, c.Scheduling.Affinity
-	if c.MaxParallel, c.Scheduling = today.MaxParallel, today.Scheduling; c.isOnItsNodes() {
+	if c.MaxParallel, c.Scheduling = today.MaxParallel, today.Scheduling; c.onNodes {
 		c.Scheduling.NodeSelector, c.Scheduling.Affinity = selector, affinity
 	}
 	return c
-}
-
-// isOnItsNodes reports whether the nodes that a config selects may be the storage that its runs reach:
-// they use the files, the network or the processes of their node, and nothing else says which node
-// that is.
-func (c Config) isOnItsNodes() bool {
-	spec := c.template().Spec
-	uses := spec.HostNetwork || spec.HostPID || spec.HostIPC || slices.ContainsFunc(spec.Volumes, func(v corev1.Volume) bool { return v.HostPath != nil })
-	return uses && c.RunOn == RunAnywhere
 }

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder/cindertest"
 )
@@ -44,6 +45,11 @@ var users = []act{
 			if fakecluster.Get[*corev1.Pod](w, pod.Namespace, pod.Name) != nil {
 				fakecluster.Update(w, fakecluster.Admin, pod, func(pod *corev1.Pod) { pod.DeletionGracePeriodSeconds = new(int64(0)) })
 			}
+		})
+	}},
+	{"an administrator asks for a retry", func(w *world) string {
+		return one(w, func(job *batchv1.Job) {
+			fakecluster.Update(w, fakecluster.Admin, job, func(job *batchv1.Job) { fakecluster.Annotate(job, jobs.AnnRetry, "now") })
 		})
 	}},
 	{"an administrator changes a config", (*world).changeConfig},
@@ -290,10 +296,17 @@ func (w *world) cloneClaim() string {
 	}).Name + " of " + source.Name
 }
 
+// changeConfig changes a config, or only how its pods are scheduled.
 func (w *world) changeConfig() string {
 	return one(w, func(config *corev1.ConfigMap) {
-		timeout := fmt.Sprintf("%dm", 9+w.rand.IntN(3))
-		fakecluster.Update(w, fakecluster.Admin, config, func(cm *corev1.ConfigMap) { cm.Data["timeout"] = timeout })
+		timeout, tolerated, scheduling := fmt.Sprintf("%dm", 9+w.rand.IntN(3)), w.rand.IntN(3), w.rand.IntN(2) > 0
+		fakecluster.Update(w, fakecluster.Admin, config, func(cm *corev1.ConfigMap) {
+			if scheduling {
+				cm.Data["pod-template"] = fmt.Sprintf("spec: {tolerations: [{key: rack-%d, operator: Exists}]}", tolerated)
+			} else {
+				cm.Data["timeout"] = timeout
+			}
+		})
 	})
 }
 
