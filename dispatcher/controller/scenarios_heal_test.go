@@ -72,3 +72,31 @@ func TestADeleteIsNotTriedInAnotherStorage(t *testing.T) {
 		}
 	})
 }
+
+func TestAnExpandThatFailsIsTriedUnderTheCorrectedConfig(t *testing.T) {
+	for backend, grows := range map[string]bool{"one": true, "another": false} {
+		inWorld(t, func(w *world) {
+			fails := fakecluster.Fails(127, "resize: not found")
+			w.SetUpExpandableGold(expanding(fails, fails, fails, fails, fails, fails, fails, fails, fails, fails, fails, fails, fails, fails, fails, fails), "backend", "one")
+			w.Start()
+			w.provisioned("data")
+			w.requestSize("2Gi")
+			w.Advance(5 * time.Minute)
+			before, failed := len(w.RunsOf(contract.Expand)), 0
+			w.Images["localhost/gold:v2"] = fakecluster.Image{Does: func(r *fakecluster.Run) fakecluster.Exit {
+				if failed++; failed < 3 { // it is tried again with the ordinary backoff
+					return fails(r)
+				}
+				return fakecluster.Works(r)
+			}}
+			w.UpdateConfig("image", "localhost/gold:v2", "backend", backend)
+			w.Advance(time.Minute)
+			if n := len(w.RunsOf(contract.Expand)) - before; grows && n != 3 {
+				w.T.Errorf("%d expands", n)
+			}
+			if grown := w.hasSize("2Gi")(); grown != grows {
+				w.T.Errorf("with the backend %s the volume has grown: %t", backend, grown)
+			}
+		})
+	}
+}

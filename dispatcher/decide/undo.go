@@ -47,7 +47,18 @@ func (v View) DeleteFails() bool {
 		return false
 	}
 	d := v.newest(func(r *Run) bool { return r.Verb == contract.Delete && !r.Unfinished && v.isOfVolume(r) })
-	return d != nil && !isDone(d) && (d.Attempt > 1 || d.Outcome.Verdict == contract.NotStarted && d.Number > 1)
+	return d != nil && hasFailedTwice(d)
+}
+
+// ExpandFails reports whether the newest expand of a volume in use has failed twice at least, or has
+// failed under another revision than the volume's, as it runs once it has failed so often.
+func (v View) ExpandFails(revision string) bool {
+	e := v.newest(func(r *Run) bool { return r.Verb == contract.Expand && !r.Unfinished })
+	return v.Volume.Use == InUse && e != nil && (hasFailedTwice(e) || !isDone(e) && e.Revision != revision)
+}
+
+func hasFailedTwice(r *Run) bool {
+	return !isDone(r) && (r.Attempt > 1 || r.Outcome.Verdict == contract.NotStarted && r.Number > 1)
 }
 
 // isOfVolume reports whether a delete is of the volume of the PV or, without one that proves a run,

@@ -8,7 +8,7 @@ import (
 )
 
 // Only a delete of this very volume, or an undo of the newest run, counts, and nothing does while the
-// volume is in use: its expands go under the revision that made it.
+// volume is in use.
 func TestDeleteFails(t *testing.T) {
 	made := recorded(run(contract.Provision, 2), contract.TryAgain, time.Hour)
 	deletes := func(attempt int, volume string, after int, verdict contract.Verdict) Run {

@@ -10,7 +10,7 @@ import (
 
 func (b *Observer) observeDelete(ctx context.Context, reader cluster.Reader, o *Observation) error {
 	o.Delete = b.Delete(o.UID, o.madeUnder())
-	if o.Delete.Target.Problem == nil && o.View.DeleteFails() {
+	if o.Delete.Target.Problem == nil && (o.View.DeleteFails() || o.View.ExpandFails(o.Delete.Target.Revision)) {
 		if today, is := b.DeleteToday(o.UID, o.Delete); is {
 			o.Delete = today
 		}

@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"cmp"
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
@@ -151,11 +152,10 @@ func isGrownByHand(pv *corev1.PersistentVolume) bool {
 	return err == nil && size.Cmp(*pv.Spec.Capacity.Storage()) >= 0
 }
 
-// resolveExpand finds how the volume would be expanded: under the revision that made it, as for a
-// delete.
+// resolveExpand finds how the volume would be expanded: under the config that would delete it.
 func (b *Observer) resolveExpand(o *Observation) decide.Target {
 	t, cfg := o.Delete.Target, o.Delete.Config
-	t.Revision, t.Hash, t.MaxAttempts = o.madeUnder(), jobs.SizeHash(o.Size), cfg.MaxAttempts
+	t.Revision, t.Hash, t.MaxAttempts = cmp.Or(t.Revision, o.madeUnder()), jobs.SizeHash(o.Size), cfg.MaxAttempts
 	if t.Problem != nil {
 		return t
 	}
