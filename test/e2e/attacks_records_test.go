@@ -36,6 +36,9 @@ func TestOnlyTheDispatcherWritesTheRecordOfAClaim(t *testing.T) {
 func (w *world) recordAttacks() []attack {
 	w.t.Helper()
 	kept, released := w.keepRecord("kept", recordName), w.keepRecord("released")
+	others := w.keepJob("others", func(job *batchv1.Job) {
+		job.Spec.Template.Labels = map[string]string{managedBy: "flex-dispatcher-audit"}
+	})
 	const creates, changes, holds = "only the dispatcher creates a Job with", "only the dispatcher changes", "only the dispatcher adds the finalizer"
 	label := func(key, value string) func(*batchv1.Job) {
 		return func(job *batchv1.Job) { job.Labels = map[string]string{key: value} }
@@ -48,11 +51,20 @@ func (w *world) recordAttacks() []attack {
 	ofAudit := func(job *batchv1.Job) {
 		job.Labels = map[string]string{managedBy: "flex-dispatcher-audit"}
 		job.Annotations = map[string]string{recordUIDs: victimUID, recordRevision: ownNamespace + "/gold-1"}
+		job.Spec.Template.Labels = map[string]string{managedBy: "flex-dispatcher-audit", "flex-provisioner.io/claim-uid": victimUID}
+		job.Spec.Template.Annotations = map[string]string{"flex-provisioner.io/request": "{}"}
 	}
 	byAudit := func(job *batchv1.Job) {
 		ofAudit(job)
 		job.Annotations[recordName] = "{}"
 	}
+	ofPods := func(key, value string) func(*batchv1.Job) {
+		return func(job *batchv1.Job) {
+			job.Labels = map[string]string{managedBy: "flex-dispatcher-audit"}
+			job.Spec.Template.Labels = map[string]string{key: value}
+		}
+	}
+	describes := func(job *batchv1.Job) { job.Spec.Template.Annotations = map[string]string{recordUIDs: victimUID} }
 	create := func(change func(*batchv1.Job)) func(context.Context, kubernetes.Interface) error {
 		return func(ctx context.Context, client kubernetes.Interface) error {
 			_, err := client.BatchV1().Jobs(nodeNamespace).Create(ctx, recordJob(change), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
@@ -69,6 +81,10 @@ func (w *world) recordAttacks() []attack {
 		{"a Job with a confirmed pod", clusterAdmin, create(annotation(confirmGate)), creates, passes},
 		{"a Job with the finalizer of records", clusterAdmin, create(finalizer), creates, passes},
 		{"a Job of an audit, with a record", clusterAdmin, create(byAudit), creates, passes},
+		{"a Job whose pods serve another's claim", clusterAdmin, create(ofPods("flex-provisioner.io/claim-uid", victimUID)), creates, passes},
+		{"the same, by an annotation", clusterAdmin, create(describes), creates, passes},
+		{"a Job whose pods are the dispatcher's by their label", clusterAdmin, create(ofPods(managedBy, "flex-dispatcher")), creates, passes},
+		{"the dispatcher's label in a pod template of others", clusterAdmin, patchesJob(others, `{"spec":{"template":{"metadata":{"labels":{"`+managedBy+`":"flex-dispatcher"}}}}}`), changes, passes},
 		{"another record", clusterAdmin, patched(`{"metadata":{"annotations":{"` + recordName + `":"{}"}}}`), changes, passes},
 		{"no record", clusterAdmin, patched(`{"metadata":{"annotations":{"` + recordName + `":null}}}`), changes, passes},
 		{"the claim of another", clusterAdmin, patched(`{"metadata":{"labels":{"claim.flex-provisioner.io/` + attackUID + `":""}}}`), changes, passes},
@@ -91,11 +107,13 @@ func (w *world) recordAttacks() []attack {
 const asQueue = `{"metadata":{"labels":{"kueue.x-k8s.io/queue-name":"storage"}},"spec":{"suspend":false,"template":{` +
 	`"metadata":{"labels":{"kueue.x-k8s.io/podset":"main"}},"spec":{"nodeSelector":{"pool":"storage"}}}}}`
 
-// recordJob is a suspended Job of a provisioning pod.
+// recordJob is a suspended Job of a provisioning pod, which has no labels yet.
 func recordJob(change func(*batchv1.Job)) *batchv1.Job {
 	job := &batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{Name: "provision-" + victimUID + "-9"},
-		Spec:       batchv1.JobSpec{Suspend: new(true), Template: provisioningPod(func(p *corev1.PodTemplateSpec) { p.Spec.RestartPolicy = corev1.RestartPolicyNever })},
+		Spec: batchv1.JobSpec{Suspend: new(true), Template: provisioningPod(func(p *corev1.PodTemplateSpec) {
+			p.Labels, p.Spec.RestartPolicy = nil, corev1.RestartPolicyNever
+		})},
 	}
 	change(job)
 	return job
@@ -105,16 +123,22 @@ func recordJob(change func(*batchv1.Job)) *batchv1.Job {
 // name.
 func (w *world) keepRecord(name string, finalizers ...string) string {
 	w.t.Helper()
-	jobs := kube.BatchV1().Jobs(nodeNamespace)
-	job := recordJob(func(job *batchv1.Job) {
-		job.Name = w.ns + "-" + name
+	return w.keepJob(name, func(job *batchv1.Job) {
 		job.Labels = map[string]string{recordMember: ""}
 		job.Annotations = map[string]string{recordName: `{"version":1}`, recordUIDs: victimUID}
 		job.Finalizers = finalizers
 		job.Spec.Template.Annotations = map[string]string{"flex-provisioner.io/pv": `{"kind":"PersistentVolume"}`}
 	})
+}
+
+// keepJob makes a Job as the dispatcher does, until the test's end, and returns its name.
+func (w *world) keepJob(name string, change func(*batchv1.Job)) string {
+	w.t.Helper()
+	jobs := kube.BatchV1().Jobs(nodeNamespace)
+	job := recordJob(change)
+	job.Name = w.ns + "-" + name
 	_, err := w.as(theDispatcher).BatchV1().Jobs(nodeNamespace).Create(w.ctx(), job, metav1.CreateOptions{})
-	w.must(err, "create a Job with a record")
+	w.must(err, "create a Job")
 	w.remove(func() {
 		_, err := jobs.Patch(w.ctx(), job.Name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
 		w.gone(err, "the finalizer of the Job "+job.Name)
