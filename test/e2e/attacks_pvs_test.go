@@ -217,6 +217,58 @@ func (w *world) markAttacks() []attack {
 	}
 }
 
+// A PV becomes one of the project by an annotation, also when it has been there for a long time. Its
+// source is judged then, as if it were new.
+func TestAPVThatBecomesOneOfTheProjectIsJudgedAsANewOne(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "become")
+	w.run(w.becomingAttacks(), true)
+}
+
+// becomingAttacks makes a PV of a directory of the nodes and one of a volume's own, and returns the
+// attempts to make the first one of the project. They are dry runs.
+func (w *world) becomingAttacks() []attack {
+	w.t.Helper()
+	const claimUID, by, path = `"flex-provisioner.io/claim-uid":"` + attackUID + `"`, `"pv.kubernetes.io/provisioned-by":"flex-provisioner.io"`, "must be " + volumesFolder + "/pvc-UID"
+	wrong := w.keepPV("wrong", aDirectory("/etc", corev1.HostPathDirectory))
+	right := w.keepPV("right", aDirectory(volumesFolder+"/pvc-"+attackUID, corev1.HostPathDirectory))
+	bound := w.keepPV("bound", anExport(), mounted("bind"))
+	annotated := func(text string) string { return `{"metadata":{"annotations":{` + text + `}}}` }
+	return []attack{
+		{"a PV of a directory of the node becomes ours", clusterAdmin, patchesPV(wrong, annotated(claimUID)), path, passes},
+		{"the same, by its provisioner", clusterAdmin, patchesPV(wrong, annotated(by)), path, passes},
+		{"the same, by both", clusterAdmin, patchesPV(wrong, annotated(claimUID+","+by)), path, passes},
+		{"the same, by way of its status", clusterAdmin, patchesPV(wrong, annotated(claimUID), "status"), path, passes},
+		{"a PV with a bind mount becomes ours", clusterAdmin, patchesPV(bound, annotated(claimUID)), "none may be bind", passes},
+		{"a PV of a volume's own directory becomes ours", clusterAdmin, patchesPV(right, annotated(claimUID+","+by)), "", passes},
+		{"a PV of others gets another annotation", clusterAdmin, patchesPV(wrong, annotated(`"example.com/a":"b"`)), "", passes},
+		{"the same, another provisioner", clusterAdmin, patchesPV(wrong, annotated(`"pv.kubernetes.io/provisioned-by":"csi.example.com"`)), "", passes},
+		{"the same, in its status", clusterAdmin, patchesPV(wrong, `{"status":{"message":"a"}}`, "status"), "", passes},
+	}
+}
+
+// keepPV makes a PV that is not of the project, until the test's end, and returns its name. No claim
+// is of its class, so none is bound to it.
+func (w *world) keepPV(name string, source corev1.PersistentVolumeSource, change ...func(*corev1.PersistentVolume)) string {
+	w.t.Helper()
+	pv := attackPV(w.ns+"-"+name, attackUID, w.ns+"-others", source, change...)
+	pv.Annotations, pv.Spec.ClaimRef = nil, nil
+	_, err := kube.CoreV1().PersistentVolumes().Create(w.ctx(), pv, metav1.CreateOptions{})
+	w.must(err, "create a PV of others")
+	w.remove(func() {
+		w.gone(kube.CoreV1().PersistentVolumes().Delete(w.ctx(), pv.Name, metav1.DeleteOptions{}), "the PV "+pv.Name)
+	})
+	return pv.Name
+}
+
+// patchesPV tries a merge patch of a PV.
+func patchesPV(name, change string, subresources ...string) func(context.Context, kubernetes.Interface) error {
+	return func(ctx context.Context, client kubernetes.Interface) error {
+		_, err := client.CoreV1().PersistentVolumes().Patch(ctx, name, types.MergePatchType, []byte(change), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}}, subresources...)
+		return err
+	}
+}
+
 // No policy knows which namespace and name the claim with a UID has. A PV that names another claim,
 // with the UID of its own, is bound to neither: Kubernetes compares UIDs.
 func TestPVThatNamesAnotherClaimBindsNothing(t *testing.T) {
