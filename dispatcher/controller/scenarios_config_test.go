@@ -228,6 +228,23 @@ func TestACloneWaitsForItsSource(t *testing.T) {
 	})
 }
 
+// Whose a claim is says its class. While that does not exist, nothing is said and nothing is created.
+func TestNothingIsSaidOfAClaimWithoutItsClass(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.SetUpGold(fakecluster.Works)
+		fakecluster.Delete(w, fakecluster.Admin, fakecluster.Get[*storagev1.StorageClass](w, "", "gold"))
+		w.Start()
+		w.CreateClaim("data")
+		w.Advance(time.Hour)
+		w.MustCreateNoJob()
+		if all := w.Events.About(onData, ""); len(all) > 0 {
+			w.T.Errorf("events of a claim without a class: %v", all)
+		}
+		w.CreateClass("gold", corev1.PersistentVolumeReclaimDelete)
+		w.Until("the claim is bound", 5*time.Minute, w.IsBound("data"))
+	})
+}
+
 func TestTheClassMayGoWhileItsClaimWaits(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Always(fakecluster.Fails(75, "")))

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	storagehelpers "k8s.io/component-helpers/storage/volume"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
@@ -17,12 +18,13 @@ import (
 )
 
 func (b *Observer) observeClaim(ctx context.Context, reader cluster.Reader, o *Observation) (err error) {
-	o.View.Claim = b.claimState(o.Claim, string(o.UID))
+	class := b.classOf(o.Claim)
+	o.View.Claim = b.claimState(o.Claim, class, string(o.UID))
 	o.View.Unasked = o.Claim != nil && o.Claim.Spec.VolumeName == "" && pvs.ProvisionerOf(o.Claim) == ""
 	if o.View.Claim != decide.ClaimPending {
 		return nil
 	}
-	if o.Provision, err = b.Provision(ctx, reader, o.Claim); err != nil {
+	if o.Provision, err = b.Provision(ctx, reader, o.Claim, class); err != nil {
 		return err
 	}
 	o.View.Provision = o.Provision.Target
@@ -36,11 +38,19 @@ func (b *Observer) observeClaim(ctx context.Context, reader cluster.Reader, o *O
 	return nil
 }
 
+// classOf returns the class of a claim, nil without one.
+func (b *Observer) classOf(claim *corev1.PersistentVolumeClaim) *storagev1.StorageClass {
+	if claim == nil {
+		return nil
+	}
+	return b.Caches.Classes.Named(storagehelpers.GetPersistentVolumeClaimClass(claim))
+}
+
 // claimState classifies a claim. It is pending if its class names our provisioner, the PV
 // controller has passed it on, or is about to, and, with WaitForFirstConsumer, a node is selected.
 // The PV controller's annotation alone is not enough, since it stays when the selected node is
 // removed.
-func (b *Observer) claimState(claim *corev1.PersistentVolumeClaim, uid string) decide.Claim {
+func (b *Observer) claimState(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass, uid string) decide.Claim {
 	switch {
 	case claim == nil:
 		return decide.ClaimGone
@@ -52,7 +62,7 @@ func (b *Observer) claimState(claim *corev1.PersistentVolumeClaim, uid string) d
 		return decide.ClaimBoundElsewhere
 	case claim.DeletionTimestamp != nil:
 		return decide.ClaimTerminating
-	case !b.isOurs(claim):
+	case !b.isOurs(claim, class):
 		return decide.ClaimNotOurs
 	default:
 		return decide.ClaimPending
@@ -60,8 +70,8 @@ func (b *Observer) claimState(claim *corev1.PersistentVolumeClaim, uid string) d
 }
 
 // isOurs reports whether this dispatcher is to provision a claim now, or to say why it does not.
-func (b *Observer) isOurs(claim *corev1.PersistentVolumeClaim) bool {
-	class := b.Caches.Classes.Named(storagehelpers.GetPersistentVolumeClaimClass(claim))
+// Without its class it is not known whose the claim is.
+func (b *Observer) isOurs(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) bool {
 	if class == nil || class.Provisioner != b.Provisioner || cluster.IsPopulated(claim) {
 		return false
 	}

@@ -26,7 +26,7 @@ func TestAClaimIsBoundWhenItsPhaseSaysSo(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			claim := &corev1.PersistentVolumeClaim{Spec: corev1.PersistentVolumeClaimSpec{VolumeName: test.volume}}
 			claim.Status.Phase = test.phase
-			if got := (&Observer{}).claimState(claim, "uid"); got != test.want {
+			if got := (&Observer{}).claimState(claim, nil, "uid"); got != test.want {
 				t.Errorf("got %v, want %v", got, test.want)
 			}
 		})

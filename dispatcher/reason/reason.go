@@ -30,8 +30,6 @@ const (
 	// NamespaceNotServed: class or revision name a namespace that the dispatcher does not serve, or
 	// in which it lacks permissions.
 	NamespaceNotServed = "NamespaceNotServed"
-	// WaitingForClass: the class no longer exists.
-	WaitingForClass = "WaitingForClass"
 	// ClaimLost: Kubernetes takes the claim for one that has lost its volume.
 	ClaimLost = "ClaimLost"
 	// SelectorNotSupported: a new volume cannot be made to match a selector.

@@ -55,12 +55,9 @@ type Resolved struct {
 	Unused   []*corev1.ConfigMap
 }
 
-// Provision finds how a pending claim would be provisioned now.
-func (f *Resolver) Provision(ctx context.Context, reader cluster.Reader, claim *corev1.PersistentVolumeClaim) (r Resolved, err error) {
-	if r.Class = f.Caches.Classes.Named(storagehelpers.GetPersistentVolumeClaimClass(claim)); r.Class == nil { // it was deleted since the claim was classified
-		r.Target.Problem = decide.Problemf(reason.WaitingForClass, "the class %s does not exist", storagehelpers.GetPersistentVolumeClaimClass(claim))
-		return r, nil
-	}
+// Provision finds how a pending claim of a class would be provisioned now.
+func (f *Resolver) Provision(ctx context.Context, reader cluster.Reader, claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) (r Resolved, err error) {
+	r.Class = class
 	if r.Target.Problem = f.dropped(claim, r.Class); r.Target.Problem != nil {
 		return r, nil
 	}
