@@ -240,17 +240,20 @@ func TestShippedConfigsAreAllowed(t *testing.T) {
 	}
 }
 
-// The remedies of the page are configs that are served, by the namespaces and the flags as they are
-// shipped.
-func TestConfigsOfThePageOfClustersAreServed(t *testing.T) {
-	checked := 0
-	for _, block := range yamlBlock.FindAllStringSubmatch(content(t, "docs/clusters.md"), -1) {
-		if mustAllow(t, "docs/clusters.md", block[1]) {
-			checked++
+// The configs of the pages are served, by the namespaces and the flags as they are shipped.
+func TestConfigsOfThePagesAreServed(t *testing.T) {
+	for page, want := range map[string]int{"docs/clusters.md": 2, "docs/configuration.md": 1, "docs/contract.md": 1} {
+		checked := 0
+		for _, block := range yamlBlock.FindAllStringSubmatch(content(t, page), -1) {
+			for text := range strings.SplitSeq(block[1], "\n---\n") {
+				if mustAllow(t, page, text) {
+					checked++
+				}
+			}
 		}
-	}
-	if checked < 2 {
-		t.Errorf("%d configs were found: has their form changed?", checked)
+		if checked < want {
+			t.Errorf("%s: %d configs were found, not %d: has their form changed?", page, checked, want)
+		}
 	}
 }
 
@@ -275,6 +278,7 @@ func mustAllow(t *testing.T, file, text string) bool {
 	}
 	class := &storagev1.StorageClass{
 		ObjectMeta:        metav1.ObjectMeta{Name: cm.Labels[contract.LabelStorageClass]},
+		ReclaimPolicy:     new(corev1.PersistentVolumeReclaimDelete),
 		VolumeBindingMode: new(storagev1.VolumeBindingWaitForFirstConsumer),
 	}
 	cfg, faults := config.Parse(config.SourceOf(&cm, class), contract.ProvisionerName)
