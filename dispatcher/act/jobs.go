@@ -217,8 +217,8 @@ func (a *Actor) cancel(ctx context.Context, job *batchv1.Job) error {
 // still write on a pod, so it is removed whatever has changed.
 func (a *Actor) removePodFinalizers(ctx context.Context, o *observe.Observation, run decide.Run) error {
 	for _, pod := range runs.ReleasablePods(o.Pods[run.Name]) {
-		if why := o.WhyOrphanLeft(pod); run.Name == "" && why != "" {
-			a.emit(pod, nil, corev1.EventTypeWarning, reason.LeftBehind, "the volume that the pod may have created for the claim "+string(o.UID)+" remains in the storage, since "+why)
+		if run.Name == "" && o.MayOrphanHaveLeft(pod) {
+			a.emit(pod, nil, corev1.EventTypeWarning, reason.LeftBehind, reason.OrphanLeft(jobs.UIDsOfPod(pod)))
 		}
 		answer, err := patch.Strategic(ctx, a.Client.CoreV1().Pods(pod.Namespace), pod, patch.DropFinalizer(jobs.FinalizerRecord))
 		how, err := patch.OutcomeOf(err, "remove the finalizer from the pod %s/%s", pod.Namespace, pod.Name)

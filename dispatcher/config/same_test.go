@@ -10,6 +10,7 @@ import (
 // The templates of pods that reach a storage, by a mounted ConfigMap and by the files of their node.
 const (
 	onNetwork = "spec: {containers: [{name: provisioner, command: [a]}], volumes: [{name: v, configMap: {name: ceph-a}}]}"
+	onAgent   = "spec: {containers: [{name: provisioner, env: [{name: AGENT, valueFrom: {fieldRef: {fieldPath: status.hostIP}}}]}]}"
 	onNode    = "spec: {containers: [{name: provisioner, command: [a]}], volumes: [{name: v, hostPath: {path: /srv}}]}"
 )
 
@@ -30,6 +31,7 @@ func TestTwoConfigsReachTheSameStorage(t *testing.T) {
 		"a label that keeps a mesh out":     {"", map[string]string{"pod-template": "metadata: {labels: {sidecar.istio.io/inject: \"false\"}}"}, true},
 		"another scheduling":                {onNetwork, map[string]string{"node-selector": "rack=b"}, true},
 		"other tolerations of a node":       {onNode, map[string]string{"pod-template": onNode[:len(onNode)-1] + ", tolerations: [{operator: Exists}]}"}, true},
+		"another agent, by its node":        {onAgent, map[string]string{"node-selector": "rack=b"}, false},
 		"another server, by its node":       {onNode, map[string]string{"node-selector": "rack=b"}, false},
 		"another property":                  {onNetwork, map[string]string{"backend": "b"}, false},
 		"another Secret of files":           {onNetwork, map[string]string{"files-from-secret": "other"}, false},
@@ -65,27 +67,29 @@ func parsed(t *testing.T, keys map[string]string) config.Config {
 	return parse(t, s)
 }
 
-// Where the nodes are the storage, an older revision keeps its own: a delete that finds nothing on
-// another node ends with success.
-func TestTheNodesOfAnOlderRevisionMayBeItsStorage(t *testing.T) {
-	affinity := onNode[:len(onNode)-1] + ", tolerations: [{operator: Exists}], affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: " +
-		"{nodeSelectorTerms: [{matchExpressions: [{key: rack, operator: In, values: [b]}]}]}}}}"
-	for name, tt := range map[string]struct {
-		template, runOn string
-		selector        string
-	}{
-		"the files of the node":          {onNode, "any", "a"},
-		"the network of the node":        {"spec: {hostNetwork: true}", "any", "a"},
-		"files of the node of a volume":  {onNode, "selected-node", "b"},
-		"nothing of the node is in use":  {onNetwork, "any", "b"},
-		"without a template of its own ": {"", "any", "b"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			made := parsed(t, map[string]string{"pod-template": tt.template, "run-on": tt.runOn, "node-selector": "rack=a"})
-			got := made.ScheduledAs(parsed(t, map[string]string{"pod-template": affinity, "run-on": tt.runOn, "node-selector": "rack=b"})).Scheduling
-			if got.NodeSelector["rack"] != tt.selector || (got.Affinity == nil) != (tt.selector == "a") || len(got.Tolerations) != 1 {
-				t.Errorf("it is scheduled as %+v", got)
-			}
-		})
+// An older revision keeps its nodes, with the tolerations that go with them.
+func TestAnOlderRevisionKeepsItsNodes(t *testing.T) {
+	const tolerates = ", tolerations: [{key: a, operator: Exists}]}"
+	made := parsed(t, map[string]string{"node-selector": "rack=a", "pod-template": onNetwork[:len(onNetwork)-1] + tolerates})
+	today := parsed(t, map[string]string{"node-selector": "rack=b", "pod-template": onNetwork[:len(onNetwork)-1] + ", tolerations: [{key: b, operator: Exists}]}"})
+	got := made.ScheduledAs(today).Scheduling
+	if got.NodeSelector["rack"] != "a" || len(got.Tolerations) != 2 || len(made.Scheduling.Tolerations) != 1 {
+		t.Errorf("it is scheduled as %+v", got)
+	}
+	if got := made.ScheduledAs(today).OnNodesOf(today).Scheduling; got.NodeSelector["rack"] != "b" || len(got.Tolerations) != 2 {
+		t.Errorf("on the nodes of today it is scheduled as %+v", got)
+	}
+}
+
+// A pod has its limits as a whole, and a template's other containers share them: a part of another
+// template might not fit.
+func TestTheResourcesOfAWholePodAreNotTakenApart(t *testing.T) {
+	whole := parsed(t, map[string]string{"pod-template": "spec: {resources: {limits: {memory: 1Gi}}}"})
+	one := parsed(t, map[string]string{"pod-template": "spec: {containers: [{name: provisioner, resources: {limits: {memory: 2Gi}}}]}"})
+	if got := whole.ScheduledAs(one).Scheduling; got.Resources == nil || len(got.Containers) != 0 {
+		t.Errorf("it is scheduled as %+v", got)
+	}
+	if got := one.ScheduledAs(whole).Scheduling; got.Resources != nil || len(got.Containers) != 1 {
+		t.Errorf("it is scheduled as %+v", got)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 )
@@ -21,8 +22,7 @@ func (p *parser) scheduling(template corev1.PodSpec) {
 		NodeSelector: selector, Affinity: template.Affinity, Tolerations: template.Tolerations, TopologySpreadConstraints: template.TopologySpreadConstraints,
 		SchedulerName: template.SchedulerName, PriorityClassName: template.PriorityClassName, ImagePullSecrets: template.ImagePullSecrets, Resources: template.Resources,
 	}
-	usesNode := template.HostNetwork || template.HostPID || template.HostIPC || slices.ContainsFunc(template.Volumes, func(v corev1.Volume) bool { return v.HostPath != nil })
-	p.cfg.onNodes = usesNode && p.cfg.RunOn == RunAnywhere
+	p.cfg.onNodes = usesItsNode(template) && p.cfg.RunOn == RunAnywhere
 	for _, c := range template.Containers {
 		if c.Name == contract.Container {
 			p.cfg.Scheduling.Containers = []corev1.Container{{Name: c.Name, Resources: c.Resources}}
@@ -31,14 +31,43 @@ func (p *parser) scheduling(template corev1.PodSpec) {
 	p.checkIsolation()
 }
 
-// ScheduledAs returns a config of an older revision with the scheduling of the present one. A volume
-// stays with the revision that made it, and would never be deleted where the cluster has other nodes
-// now, other taints or less room. Where the nodes are the storage its runs go to those of before: on
-// another a delete once found nothing, and the volume was lost.
+// ScheduledAs returns a config of an older revision with what the present one says of the pods' needs.
+// A volume stays with the revision that made it, and would never be deleted where the cluster has other
+// taints now or less room. Tolerations are added: those of the older revision go with its nodes. What a
+// whole pod may use is not taken apart.
 func (c Config) ScheduledAs(today Config) Config {
-	selector, affinity := c.Scheduling.NodeSelector, c.Scheduling.Affinity
-	if c.MaxParallel, c.Scheduling = today.MaxParallel, today.Scheduling; c.onNodes {
-		c.Scheduling.NodeSelector, c.Scheduling.Affinity = selector, affinity
+	own, out := c.Scheduling, today.Scheduling
+	out.NodeSelector, out.Affinity, out.Tolerations = own.NodeSelector, own.Affinity, slices.Clone(own.Tolerations)
+	for _, t := range today.Scheduling.Tolerations {
+		if !slices.ContainsFunc(own.Tolerations, func(o corev1.Toleration) bool { return equality.Semantic.DeepEqual(o, t) }) {
+			out.Tolerations = append(out.Tolerations, t)
+		}
 	}
+	if own.Resources != nil || out.Resources != nil {
+		out.Resources, out.Containers = own.Resources, own.Containers
+	}
+	c.MaxParallel, c.Scheduling = today.MaxParallel, out
 	return c
+}
+
+// OnNodesOf returns a config of an older revision for the nodes of the present one. On the nodes of
+// another storage a delete finds nothing, and the volume is lost: only where both certainly reach the
+// same storage, and no node is left of the older revision's.
+func (c Config) OnNodesOf(today Config) Config {
+	c.Scheduling.NodeSelector, c.Scheduling.Affinity = today.Scheduling.NodeSelector, today.Scheduling.Affinity
+	return c
+}
+
+// usesItsNode reports whether the pods of a template use the files, the network or the processes of
+// their node, or ask which it is.
+func usesItsNode(spec corev1.PodSpec) bool {
+	asks := func(field *corev1.ObjectFieldSelector) bool {
+		return field != nil && slices.Contains([]string{"spec.nodeName", "status.hostIP", "status.hostIPs"}, field.FieldPath)
+	}
+	for _, c := range slices.Concat(spec.InitContainers, spec.Containers) {
+		if slices.ContainsFunc(c.Env, func(v corev1.EnvVar) bool { return v.ValueFrom != nil && asks(v.ValueFrom.FieldRef) }) {
+			return true
+		}
+	}
+	return spec.HostNetwork || spec.HostPID || spec.HostIPC || slices.ContainsFunc(spec.Volumes, func(v corev1.Volume) bool { return v.HostPath != nil })
 }

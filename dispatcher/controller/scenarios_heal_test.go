@@ -1,8 +1,11 @@
 package controller_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
@@ -99,4 +102,59 @@ func TestAnExpandThatFailsIsTriedUnderTheCorrectedConfig(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The storage is away, and the administrator edits the verbs of the class meanwhile.
+func TestNoConfigThatCannotDeleteTakesThePlaceOfOneThatCan(t *testing.T) {
+	inWorld(t, func(w *world) {
+		away := true
+		w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: func(r *fakecluster.Run) fakecluster.Exit {
+			if r.Verb == contract.Delete && away {
+				return fakecluster.Exit{Code: 69, Message: "the storage does not answer"}
+			}
+			return fakecluster.Works(r)
+		}}
+		w.CreateClass("gold", corev1.PersistentVolumeReclaimRetain)
+		w.CreateServiceAccount("true")
+		w.CreateConfig("gold", "gold")
+		w.Start()
+		claim := w.provisioned("data")
+		w.setPolicy(claim, corev1.PersistentVolumeReclaimDelete)
+		w.Advance(time.Minute)
+		fakecluster.Delete(w, fakecluster.User, claim)
+		w.Until("two deletes failed", time.Minute, func() bool { return len(w.RunsOf(contract.Delete)) == 2 })
+		w.UpdateConfig("verbs", "provision")
+		w.Advance(10 * time.Minute)
+		away = false
+		w.Advance(40 * time.Minute)
+		if w.Storage[string(claim.UID)] {
+			w.T.Errorf("the volume is not deleted although the revision that made it can delete; runs %v", w.Verbs())
+		}
+	})
+}
+
+// The Jobs of more failed runs than a person reads are kept for a shorter time, and still until the next
+// run of their claim.
+func TestManyDeletesThatFailAreTriedUnderTheCorrectedConfig(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.SetUpGold(fakecluster.Works)
+		w.Start()
+		const n = 120
+		var claims []*corev1.PersistentVolumeClaim
+		for i := range n {
+			claims = append(claims, w.CreateClaim(fmt.Sprintf("data-%d", i)))
+		}
+		w.Until("all are bound", 10*time.Minute, func() bool { return len(w.Storage) == n && w.IsBound("data-119")() })
+		w.Advance(time.Minute)
+		w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Fails(78, "no such pool")}
+		for _, claim := range claims {
+			fakecluster.Delete(w, fakecluster.User, claim)
+		}
+		w.Advance(15 * time.Minute)
+		w.correct()
+		w.Advance(30 * time.Minute)
+		if left := len(w.Storage); left > 0 {
+			w.T.Errorf("%d of %d volumes are left half an hour after the config was corrected", left, n)
+		}
+	})
 }

@@ -48,16 +48,16 @@ func TestADeleteUnderAnOlderRevisionIsScheduledAsTheConfigSaysToday(t *testing.T
 			w.T.Error("it runs under another revision")
 		}
 		spec := job.Spec.Template.Spec
-		w.MustScheduleAs(spec, "new", "old new", "kubernetes.io/os=linux storage=new", "0 1")
+		w.MustScheduleAs(spec, "new", "old new", "kubernetes.io/os=linux old=true storage=old", "0 1")
 		if !slices.Contains(spec.Containers[0].Env, corev1.EnvVar{Name: "KEPT", Value: "1"}) {
 			w.T.Error("the rest of the older template is lost")
 		}
 	})
 }
 
-// MustScheduleAs compares the tolerations and the priority, the pull secrets, the node selector, and
-// the CPU of the container.
-func (w *world) MustScheduleAs(spec corev1.PodSpec, name, secrets, selector, cpu string) {
+// MustScheduleAs compares the priority, tolerations and pull secrets, the node selector, and the CPU of
+// the container.
+func (w *world) MustScheduleAs(spec corev1.PodSpec, priority, names, selector, cpu string) {
 	w.T.Helper()
 	var pulls, labels, tolerated []string
 	for _, s := range spec.ImagePullSecrets {
@@ -71,7 +71,7 @@ func (w *world) MustScheduleAs(spec corev1.PodSpec, name, secrets, selector, cpu
 	}
 	slices.Sort(labels)
 	r := spec.Containers[0].Resources
-	if !slices.Equal(tolerated, []string{name}) || spec.PriorityClassName != name || strings.Join(pulls, " ") != secrets ||
+	if strings.Join(tolerated, " ") != names || spec.PriorityClassName != priority || strings.Join(pulls, " ") != names ||
 		strings.Join(labels, " ") != selector || r.Requests.Cpu().String()+" "+r.Limits.Cpu().String() != cpu {
 		w.T.Errorf("tolerates %v, priority %s, secrets %v, selector %v, CPU %v", tolerated, spec.PriorityClassName, pulls, labels, r)
 	}
@@ -89,7 +89,7 @@ func TestADeleteThatFindsNoNodeGoesWhereTheCorrectedConfigSays(t *testing.T) {
 		w.SetUpGold(fakecluster.Works, "pod-template", on("node-1"))
 		w.Start()
 		claim := w.provisioned("data")
-		w.Cordoned = "node-1"
+		fakecluster.Delete(w, fakecluster.Admin, fakecluster.Get[*corev1.Node](w, "", "node-1"))
 		w.CreateNode("other")
 		fakecluster.Delete(w, fakecluster.User, claim)
 		w.Advance(2 * time.Minute)
@@ -159,5 +159,56 @@ func TestAClaimSaysThatTheLastGoodRevisionServesIt(t *testing.T) {
 			w.MustEmitSome(about, "InvalidConfig", "last good revision", "stays in use")
 		}
 		w.MustEmit("PersistentVolumeClaim/first", "InvalidConfig", 0)
+	})
+}
+
+// Its runs reach the storage by the agent of their node. The agent of another node knows no such volume:
+// it was deleted already, as far as that one can say.
+func TestADeleteIsNotSentToTheNodesOfAnotherStorage(t *testing.T) {
+	on := func(node string) string {
+		return "spec: {containers: [{name: provisioner, env: [{name: AGENT, valueFrom: {fieldRef: {fieldPath: status.hostIP}}}]}], " +
+			"affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: " +
+			"[{key: kubernetes.io/hostname, operator: In, values: [" + node + "]}]}]}}}}"
+	}
+	inWorld(t, func(w *world) {
+		w.CreateNode("node-1")
+		w.CreateNode("node-2")
+		w.SetUpGold(func(r *fakecluster.Run) fakecluster.Exit {
+			if r.Verb == contract.Delete && r.Pod.Spec.NodeName != "node-1" {
+				return fakecluster.Exit{} // this agent knows no such volume: deleted already
+			}
+			return fakecluster.Works(r)
+		}, "pod-template", on("node-1"))
+		w.Start()
+		claim := w.provisioned("data")
+		w.UpdateConfig("pod-template", on("node-2"))
+		fakecluster.Delete(w, fakecluster.User, claim)
+		w.Advance(time.Hour)
+		if w.Storage[string(claim.UID)] && w.PVOf(claim) == nil {
+			w.T.Errorf("LEAK: the PV has gone, and the volume is in the storage; LeftBehind events %d", len(w.Events.About("", "LeftBehind")))
+		}
+	})
+}
+
+// A run has failed on a node that is taken out of the config then. It is undone there.
+func TestAClaimWhoseNodeIsTakenOutOfTheConfigReachesAnother(t *testing.T) {
+	const without = "spec: {affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [" +
+		"{matchExpressions: [{key: kubernetes.io/hostname, operator: NotIn, values: [node-1]}]}]}}}}"
+	inWorld(t, func(w *world) {
+		w.chosenClass(func(r *fakecluster.Run) fakecluster.Exit {
+			if r.Verb == contract.Provision && r.Request.SelectedNode == "node-1" {
+				return fakecluster.Halfway(75)(r)
+			}
+			return fakecluster.Works(r)
+		}, []string{"node-1", "node-2"}, "run-on", "selected-node")
+		w.Start()
+		w.CreateClaim("data")
+		w.Until("a run has failed", time.Minute, func() bool { return len(w.Runs) > 0 })
+		w.Advance(5 * time.Second)
+		w.UpdateConfig("pod-template", without)
+		w.Advance(3 * time.Hour)
+		if !w.IsBound("data")() {
+			w.T.Errorf("the claim is not bound after three hours: %v", w.where())
+		}
 	})
 }

@@ -2,7 +2,6 @@ package observe
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -196,26 +195,15 @@ func (b *Observer) readOrphans(ctx context.Context, reader cluster.Reader, o *Ob
 	return nil
 }
 
-// WhyOrphanLeft returns why what a pod may have made stays in the storage whose Job no longer exists,
-// or nothing: another client removed the record, and no PV, Job or claim leads to its config revision.
-// What is of another revision may be in another storage.
-func (o *Observation) WhyOrphanLeft(pod *corev1.Pod) string {
-	if pod.Labels[jobs.LabelVerb] != string(contract.Provision) || !runs.HasStarted([]*corev1.Pod{pod}) || slices.Contains(o.leadsTo(), pod.Annotations[contract.AnnRevision]) {
-		return ""
+// MayOrphanHaveLeft reports whether a pod whose Job no longer exists may have made volumes to which no
+// record leads: another client removed it. A later run may find the volume of its claim, and may
+// as well end before it has looked.
+func (o *Observation) MayOrphanHaveLeft(pod *corev1.Pod) bool {
+	if pod.Labels[jobs.LabelVerb] != string(contract.Provision) || !runs.HasStarted([]*corev1.Pod{pod}) {
+		return false
 	}
-	return "its Job, which was its record, was removed by another client"
-}
-
-// leadsTo returns the config revisions under which the UID's volume was made, or will be looked for.
-func (o *Observation) leadsTo() []string {
-	out := []string{o.View.Provision.Revision}
-	if o.PV != nil {
-		out = append(out, o.PV.Annotations[contract.AnnRevision])
-	}
-	for _, job := range o.Jobs {
-		out = append(out, job.Annotations[contract.AnnRevision])
-	}
-	return out
+	alone := len(jobs.UIDsOfPod(pod)) < 2
+	return !alone || o.PV == nil || o.PV.Annotations[contract.AnnRevision] != pod.Annotations[contract.AnnRevision]
 }
 
 // observeLeft notes that a pod may run whose Job no longer exists. It holds a slot of its class.

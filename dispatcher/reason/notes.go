@@ -202,3 +202,9 @@ func UndoFails(undo, outcome, namespace, job, forget string) string {
 func annotateJob(namespace, job, annotation string) string {
 	return fmt.Sprintf("kubectl -n %s annotate job %s %s", cmp.Or(namespace, "NAMESPACE"), job, annotation)
 }
+
+// OrphanLeft says what the pod of a Job that another client has removed may have left in the storage.
+func OrphanLeft(uids []string) string {
+	return "its Job, which was its record, was removed by another client. A volume that the pod may have created for the claim " + strings.Join(uids, ", ") +
+		" remains in the storage, unless the claim has a PersistentVolume for it: compare them before you delete it"
+}

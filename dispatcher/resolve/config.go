@@ -3,13 +3,16 @@ package resolve
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	storagehelpers "k8s.io/component-helpers/storage/volume"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
@@ -192,6 +195,11 @@ func (f *Resolver) DeleteToday(uid types.UID, made Resolved) (Resolved, bool) {
 	if !found || !config.SameStorage(made.Config, today) || today.Source.Revision() == made.Config.Source.Revision() {
 		return made, false
 	}
+	for _, verb := range made.Config.Verbs {
+		if !today.Supports(verb) {
+			return made, false
+		}
+	}
 	r := Resolved{Config: today}
 	r.Target = decide.Target{
 		Revision: today.Source.Revision(), HasSlot: f.Slots.IsAssigned(uid, today), RevisionStored: true, Supported: today.Supports(contract.Delete),
@@ -204,10 +212,26 @@ func (f *Resolver) DeleteToday(uid types.UID, made Resolved) (Resolved, bool) {
 // memory, as the event of a run says that needed more, means these runs. Without one present config
 // that can be read the revision's own holds.
 func (f *Resolver) ScheduledToday(old config.Config) config.Config {
-	if today, found := f.presentOf(old); found {
-		return old.ScheduledAs(today)
+	today, found := f.presentOf(old)
+	if !found {
+		return old
 	}
-	return old
+	own, now := old.Scheduling, today.Scheduling
+	same := maps.Equal(own.NodeSelector, now.NodeSelector) && equality.Semantic.DeepEqual(own.Affinity, now.Affinity)
+	out := old.ScheduledAs(today)
+	if same || f.hasNodeFor(own) || !config.SameStorage(old, today) {
+		return out
+	}
+	return out.OnNodesOf(today)
+}
+
+// hasNodeFor reports whether any node has what a pod's node selector and affinity ask for.
+func (f *Resolver) hasNodeFor(pod corev1.PodSpec) bool {
+	need := nodeaffinity.NewRequiredNodeAffinity(pod.NodeSelector, pod.Affinity)
+	return slices.ContainsFunc(f.Caches.Nodes.All(), func(node *corev1.Node) bool {
+		matches, err := need.Match(node)
+		return matches && err == nil
+	})
 }
 
 // presentOf returns the present config of a revision's class, if there is one and it has no faults.

@@ -11,6 +11,7 @@ import (
 // failure.
 const (
 	keepDone   = 5 * time.Minute
+	keepMany   = 15 * time.Minute // longer than any pause: the next run of the claim counts the attempts that it can see
 	keepFailed = time.Hour
 )
 
@@ -25,8 +26,11 @@ const MaxKept = 50
 // keeps the next run from being launched: it is kept for longer than that, however many there are.
 func KeepFor(out Outcome, now time.Time, succeeded, many bool) time.Duration {
 	keep := keepFailed
-	if succeeded || many && out.MayRunUntil.IsZero() {
+	switch {
+	case succeeded:
 		keep = keepDone
+	case many && out.MayRunUntil.IsZero():
+		keep = keepMany
 	}
 	return max(keep+max(now.Sub(out.Finished), 0), keepDone+out.MayRunUntil.Sub(out.Finished))
 }

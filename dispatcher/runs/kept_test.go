@@ -17,7 +17,7 @@ func TestAJobIsKeptUntilItsPodCannotRunAnyMore(t *testing.T) {
 	}{
 		"a success":                                 {out: ended, succeeded: true, want: 5 * time.Minute},
 		"a failure":                                 {out: ended, want: time.Hour},
-		"a failure of many":                         {out: ended, many: true, want: 5 * time.Minute},
+		"a failure of many":                         {out: ended, many: true, want: 15 * time.Minute},
 		"a failure that was held":                   {out: ended, held: 2 * time.Hour, want: 3 * time.Hour},
 		"a pod without a report":                    {out: unreported(20 * time.Minute), want: time.Hour},
 		"a pod without a report, of many":           {out: unreported(20 * time.Minute), many: true, want: time.Hour},
