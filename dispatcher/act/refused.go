@@ -42,11 +42,19 @@ func (a *Actor) unlessRefused(ctx context.Context, o *observe.Observation, actio
 // ReportRefused emits that a write was refused, and the remedy, on the claim and on the Job or PV
 // that was to be written.
 func (a *Actor) ReportRefused(o *observe.Observation, action decide.Action, cause error) {
-	a.emitRefused(o, o.Jobs[decide.RunOf(action)], cause.Error()+". Remedy: let policies, webhooks and RBAC allow this write of the dispatcher. "+
+	a.emitOnTargets(o, o.Jobs[decide.RunOf(action)], reason.WriteRefused, cause.Error()+". Remedy: let policies, webhooks and RBAC allow this write of the dispatcher. "+
 		"The dispatcher tries it again every minute, and continues with everything that does not depend on it")
 }
 
-func (a *Actor) emitRefused(o *observe.Observation, job *batchv1.Job, note string) {
+// ReportFailed emits on the same objects that a write fails again and again.
+func (a *Actor) ReportFailed(o *observe.Observation, action decide.Action, cause error) {
+	a.emitOnTargets(o, o.Jobs[decide.RunOf(action)], reason.WriteFailed, cause.Error()+". Remedy: if the error names a webhook, restore its service, or exempt the dispatcher from "+
+		"the webhook. The dispatcher tries the write again, at least every minute")
+}
+
+// emitOnTargets emits a warning about a write on the claim, and on the Job or PV that was to be
+// written.
+func (a *Actor) emitOnTargets(o *observe.Observation, job *batchv1.Job, why, note string) {
 	var about []runtime.Object
 	switch {
 	case o.Holder != nil:
@@ -66,7 +74,7 @@ func (a *Actor) emitRefused(o *observe.Observation, job *batchv1.Job, note strin
 		}
 	}
 	for _, obj := range about {
-		a.emit(obj, nil, corev1.EventTypeWarning, reason.WriteRefused, note)
+		a.emit(obj, nil, corev1.EventTypeWarning, why, note)
 	}
 }
 
@@ -76,7 +84,7 @@ func (a *Actor) emitRefused(o *observe.Observation, job *batchv1.Job, note strin
 func (a *Actor) reportUnkeptPods(o *observe.Observation) {
 	for _, r := range o.View.Runs {
 		if r.Unfinished && r.Recorded == nil && runs.AnyUnkept(o.Pods[r.Name]) {
-			a.emitRefused(o, o.Jobs[r.Name], "the pod of the Job "+r.Name+" does not have the finalizer "+jobs.FinalizerRecord+
+			a.emitOnTargets(o, o.Jobs[r.Name], reason.WriteRefused, "the pod of the Job "+r.Name+" does not have the finalizer "+jobs.FinalizerRecord+
 				", which its Job sets: a mutating webhook or policy removes it, and the pod's outcome may be lost. Remedy: exempt the pods of the namespace")
 		}
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/patch"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/resolve"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/series"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/slots"
@@ -216,25 +217,49 @@ func (c *Controller) reconcile(ctx context.Context, uid types.UID) (time.Duratio
 		if o.View.IsRefused(action) {
 			return c.hints.recheck(uid, c.clock.Now(), 0), nil
 		}
-		switch a := action.(type) { //nolint:gochecksumtype // Do carries out the others
-		case decide.Launch:
-			return cluster.BehindFor, c.launch(ctx, act.Member{O: o, Launch: a}) // in case no cache ever shows the Job
-		case decide.Cancel:
-			return c.cancel(ctx, o, a)
-		case decide.Confirm:
-			return c.confirm(ctx, o, a.Run)
-		case decide.RecordOutcome:
-			return c.record(ctx, act.Ended{O: o, Record: a})
-		}
-		result, err := c.actor.Do(ctx, o, action)
-		c.slowReturns(o, action)
-		c.hints.put(uid, result.Hint, c.clock.Now())
-		if err != nil || result.Hint == nil {
-			return c.hints.recheck(uid, c.clock.Now(), result.RequeueAfter), err
+		after, learned, err := c.carryOut(ctx, o, action)
+		c.reportRepeated(o, action, err)
+		if err != nil || !learned {
+			return after, err
 		}
 	}
 	c.queue.Add(uid) // it comes again at once
 	return 0, nil
+}
+
+// carryOut carries out one action. It returns when to take the next step, and whether a refused
+// write has taught something.
+func (c *Controller) carryOut(ctx context.Context, o *observe.Observation, action decide.Action) (after time.Duration, learned bool, err error) {
+	switch a := action.(type) { //nolint:gochecksumtype // Do carries out the others
+	case decide.Launch:
+		return cluster.BehindFor, false, c.launch(ctx, act.Member{O: o, Launch: a}) // in case no cache ever shows the Job
+	case decide.Cancel:
+		after, err = c.cancel(ctx, o, a)
+		return after, false, err
+	case decide.Confirm:
+		after, err = c.confirm(ctx, o, a.Run)
+		return after, false, err
+	case decide.RecordOutcome:
+		after, err = c.record(ctx, act.Ended{O: o, Record: a})
+		return after, false, err
+	}
+	result, err := c.actor.Do(ctx, o, action)
+	c.slowReturns(o, action)
+	c.hints.put(o.UID, result.Hint, c.clock.Now())
+	return c.hints.recheck(o.UID, c.clock.Now(), result.RequeueAfter), result.Hint != nil, err
+}
+
+// failuresReported is how many times in a row a UID has failed when that is reported, after some
+// ten seconds.
+const failuresReported = 8
+
+// reportRepeated reports an error that comes again and again. A webhook that does not answer fails
+// each write with what looks like a fault of the API server, and claims once waited for it without
+// an event. A refused write is reported where it is refused.
+func (c *Controller) reportRepeated(o *observe.Observation, action decide.Action, err error) {
+	if err != nil && !patch.IsRefused(err) && !errors.Is(err, context.Canceled) && c.queue.NumRequeues(o.UID) >= failuresReported {
+		c.actor.ReportFailed(o, action, err)
+	}
 }
 
 // observeAndDecide observes a UID and decides. An action that is not safe on stale facts is decided

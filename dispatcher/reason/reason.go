@@ -78,6 +78,9 @@ const (
 	// WriteRefused: a webhook, a policy or RBAC refuses a write on a Job, its pod, a claim or a PV,
 	// or takes away what was written.
 	WriteRefused = "WriteRefused"
+	// WriteFailed: a write has failed for a while with an error that may pass, such as a webhook
+	// that does not answer.
+	WriteFailed = "WriteFailed"
 	// Rescheduling: its node has no room, now or a moment ago, never started the Job or no longer
 	// exists: the annotation volume.kubernetes.io/selected-node is removed, and the scheduler
 	// selects again. The record of the run before says so first.
