@@ -92,7 +92,7 @@ fmt: ## format the Go code
 .PHONY: lint
 lint: ## golangci-lint, shellcheck
 	$(TOOL) golangci-lint run --allow-parallel-runners
-	$(TOOL) golangci-lint run --allow-parallel-runners --build-tags e2e,long,storms,kube136,mutants ./test/e2e/... ./test/mutants
+	$(TOOL) golangci-lint run --allow-parallel-runners --build-tags e2e,long,storms,everyday,kube136,mutants ./test/e2e/... ./test/mutants
 	shellcheck -x $(SCRIPTS)
 	scripts/run-docs.sh --check docs/cinder.md
 
@@ -102,7 +102,7 @@ check: deps lint ## lint, format and go.mod: everything a machine can tell witho
 	go mod tidy -diff
 	cd test/cluster && for mod in *.mod; do go mod tidy -modfile=$$mod -diff || exit 1; done
 	go vet ./...
-	go vet -tags e2e,long,storms,mutants ./test/e2e ./test/mutants
+	go vet -tags e2e,long,storms,everyday,mutants ./test/e2e ./test/mutants
 
 # The binaries are stripped, so that of each linked package every known vulnerability is reported, called or not. The first look says which
 # are called. The database of known vulnerabilities is on the internet. Where there is none, name a copy: VULNDB=file:///DIRECTORY

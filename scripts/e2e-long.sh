@@ -1,7 +1,7 @@
 #!/bin/bash
 # e2e-long.sh: everything that is too long for make e2e (make e2e-long). Each stage brings up what it needs from nothing,
 # takes it down, and must leave nothing; what each took is printed at the end.
-#   PART=NAME  only this stage: docs, noauth, keystone, credential, cinder17, cinder26, cinder28, kube (the oldest Kubernetes), sim, mutants, fuzz, storms, attacks or scale
+#   PART=NAME  only this stage: docs, noauth, keystone, credential, cinder17, cinder26, cinder28, kube (the oldest Kubernetes), sim, mutants, fuzz, storms, attacks, everyday or scale
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
 # shellcheck source=../test/lab.sh
@@ -17,6 +17,8 @@ OF_RELEASES='CinderClaim|DataOfItsSource|ReserveWorkflow|BothPortals|GrownDisk|O
 OF_ATTACKS='NodesDirectoriesGetsNoMore|WithoutItsGateIsRefused|ServesClaimsThat|BecomesOneOfTheProject|ReachesOnlySecretsOfItsClaim|WriteNoPVOfAnother|BecomesTheDispatcher|AttacksSucceed|LinksThatAPodSwaps'
 # Those that count requests and make thousands of claims.
 OF_SCALE='RequestsPerClaim|ThousandsOfWaiting'
+# Those that came of reports about other provisioners before they had a stage of their own, as the scripts that found them: test/everyday.md.
+OF_REPORTS='AStartError|BesideASidecar|WhateverItsServiceAccountSays|NodeHasNotTheStorage|FillsItsNode|StickyDirectoryOfAnotherUser|AClaimThatIsLost|ClassesThatItLists'
 DONE=()
 
 # docs: the commands of docs/cinder.md.
@@ -95,6 +97,13 @@ storms() {
 # attacks: every attack, with the policies and without them.
 attacks() { MODE=noauth BACKENDS=lvm E2E_TAGS=e2e,long E2E_RUN=$OF_ATTACKS scripts/e2e.sh; }
 
+# everyday: what is reported of other provisioners: the tests of that tag, and those of OF_REPORTS.
+everyday() {
+  local own
+  own=$(grep -ho '^func Test\w*' test/e2e/everyday_*_test.go | sed 's/^func //' | paste -sd '|')
+  MODE=noauth BACKENDS=lvm E2E_TAGS=e2e,everyday E2E_RUN="^($own)$|$OF_REPORTS" scripts/e2e.sh
+}
+
 # scale: the requests of a claim, and thousands of claims.
 scale() { MODE=noauth BACKENDS=lvm E2E_TAGS=e2e,long E2E_RUN=$OF_SCALE scripts/e2e.sh; }
 
@@ -111,7 +120,7 @@ finish() {
   [ $status = 0 ] || echo "e2e-long: FAILED in ${stage:-the beginning}"
 }
 
-[[ " docs noauth keystone credential cinder17 cinder26 cinder28 kube sim mutants fuzz storms attacks scale " == *" ${PART:-docs} "* ]] || die "PART=$PART: the parts are named in $0"
+[[ " docs noauth keystone credential cinder17 cinder26 cinder28 kube sim mutants fuzz storms attacks everyday scale " == *" ${PART:-docs} "* ]] || die "PART=$PART: the parts are named in $0"
 scripts/deps.sh
 lab_lock
 if [ -e "$LAB_KUBECONFIG" ] || [ -e "$LAB_STATE/cinder/settings" ]; then
@@ -121,7 +130,7 @@ FLEX_RESULTS=$(mktemp)
 export FLEX_RESULTS
 trap finish EXIT
 trap 'exit 130' INT TERM
-for stage in ${PART:-docs noauth keystone credential cinder17 cinder26 cinder28 kube sim mutants fuzz storms attacks scale}; do
+for stage in ${PART:-docs noauth keystone credential cinder17 cinder26 cinder28 kube sim mutants fuzz storms attacks everyday scale}; do
   start=$SECONDS
   say "=== $stage"
   "$stage"

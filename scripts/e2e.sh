@@ -36,7 +36,7 @@ left_out() {
 }
 
 # allowed: how long the tests may take, on a machine that is slower than most. With Ceph and what else is long they take longer.
-allowed() { [[ ,$TAGS, == *,@(long|storms),* ]] && echo 60m || echo 40m; }
+allowed() { [[ ,$TAGS, == *,@(long|storms|everyday),* ]] && echo 60m || echo 40m; }
 
 run_tests() {
   began=$SECONDS
