@@ -16,7 +16,10 @@ import (
 // which its pods are moved. Only what lasts is reported.
 func TestAWriteWhoseWebhookDoesNotAnswerIsReported(t *testing.T) {
 	for name, asks := range map[string]func(verb string, obj fakecluster.Object) bool{
-		"the creation of a Job":     func(verb string, obj fakecluster.Object) bool { _, is := obj.(*batchv1.Job); return is && verb == "create" },
+		"the creation of a Job": func(verb string, obj fakecluster.Object) bool {
+			_, is := obj.(*batchv1.Job)
+			return is && verb == "create"
+		},
 		"the confirmation of a pod": func(_ string, obj fakecluster.Object) bool { _, is := obj.(*corev1.Pod); return is },
 		"the record of an outcome":  hasOutcome,
 	} {

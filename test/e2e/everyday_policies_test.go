@@ -24,7 +24,7 @@ func (w *world) mutates(group, resource, expression string) {
 		ObjectMeta: metav1.ObjectMeta{Name: w.ns},
 		Spec: admissionregistrationv1.MutatingAdmissionPolicySpec{
 			ReinvocationPolicy: admissionregistrationv1.NeverReinvocationPolicy,
-			MatchConstraints:   &admissionregistrationv1.MatchResources{ResourceRules: created(group, "v1", resource)},
+			MatchConstraints:   &admissionregistrationv1.MatchResources{ResourceRules: created(group, resource)},
 			MatchConditions:    []admissionregistrationv1.MatchCondition{{Name: "of-the-test", Expression: fmt.Sprintf("request.namespace == %q", w.ns)}},
 			Mutations: []admissionregistrationv1.Mutation{{
 				PatchType:          admissionregistrationv1.PatchTypeApplyConfiguration,
@@ -33,7 +33,9 @@ func (w *world) mutates(group, resource, expression string) {
 		},
 	}, metav1.CreateOptions{})
 	w.must(err, "create the policy")
-	w.remove(func() { w.gone(admission.MutatingAdmissionPolicies().Delete(w.ctx(), w.ns, metav1.DeleteOptions{}), "policy "+w.ns) })
+	w.remove(func() {
+		w.gone(admission.MutatingAdmissionPolicies().Delete(w.ctx(), w.ns, metav1.DeleteOptions{}), "policy "+w.ns)
+	})
 	_, err = admission.MutatingAdmissionPolicyBindings().Create(w.ctx(), &admissionregistrationv1.MutatingAdmissionPolicyBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: w.ns}, Spec: admissionregistrationv1.MutatingAdmissionPolicyBindingSpec{PolicyName: w.ns},
 	}, metav1.CreateOptions{})

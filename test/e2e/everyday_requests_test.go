@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"context"
 	"encoding/base64"
 	"fmt"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // sized sets the size that a claim requests.
@@ -86,7 +88,9 @@ func TestAClaimGetsTheAccessModesThatItRequests(t *testing.T) {
 	w := newWorld(t, "modes")
 	class, _ := w.service(scripted(deletes+offer, nil))
 	all := [][]corev1.PersistentVolumeAccessMode{
-		{corev1.ReadWriteMany}, {corev1.ReadOnlyMany}, {corev1.ReadWriteOncePod},
+		{corev1.ReadWriteMany},
+		{corev1.ReadOnlyMany},
+		{corev1.ReadWriteOncePod},
 		{corev1.ReadWriteOnce, corev1.ReadOnlyMany, corev1.ReadWriteMany},
 	}
 	var claims []*corev1.PersistentVolumeClaim
@@ -130,15 +134,53 @@ func TestAClaimThatNoNewVolumeSatisfiesGetsNone(t *testing.T) {
 		claims[name] = w.claim(class, name, tt.change)
 	}
 	time.Sleep(5 * time.Second)
-	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) { //nolint:paralleltest // it looks at a claim of its parent
-			sub := w.with(t)
-			if tt.reason != "" {
-				sub.eventWithin(90*time.Second, claims[name], tt.reason)
-			}
-			equal(t, "Jobs", len(sub.jobs(claims[name], "")), 0)
-			equal(t, "its phase", sub.look(claims[name]).Status.Phase, corev1.ClaimPending)
-		})
+	for name, claim := range claims {
+		if reason := tests[name].reason; reason != "" {
+			w.eventWithin(toBind, claim, reason)
+		}
+		equal(t, "Jobs of "+name, len(w.jobs(claim, "")), 0)
+		equal(t, "the phase of "+name, w.look(claim).Status.Phase, corev1.ClaimPending)
+	}
+}
+
+// An administrator has made a PV that fits. Kubernetes binds the claim to that one, and nothing is
+// provisioned beside it.
+func TestAClaimTakesAPVThatStandsReady(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "ready")
+	class, _ := w.service(scripted(deletes+offer, nil))
+	w.madePV(somePV(w.ns, class))
+	claim := w.claim(class, "data")
+	w.eventually(toBind, "the claim to be bound", func(ctx context.Context) error { return isBound(ctx, claim) })
+	equal(t, "its PV", w.look(claim).Spec.VolumeName, w.ns)
+	w.noJob(claim, 5*time.Second)
+}
+
+// An expansion is refused with its reason where the image cannot expand, and where the class no
+// longer lets volumes grow. A size of a power of ten is reached, and not rounded away.
+func TestAnExpansionSaysWhyItIsNotDone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "expands")
+	class, _ := w.service(scripted(deletes+offer, nil), expandable)
+	cannot := w.claim(class, "cannot")
+	w.bound(cannot)
+	w.ask(cannot, "2Gi")
+	w.event(cannot, "ExpansionNotSupported", "does not list expand")
+
+	other := newWorld(t, "grows")
+	class, _ = other.service(scripted(deletes+grows+offer, map[string]string{"verbs": expandVerbs}), expandable)
+	claim := other.claim(class, "data", sized("1500M"))
+	other.bound(claim)
+	other.ask(claim, "2500M")
+	other.grown(claim, `has 2500M allocated 2500M "" []`)
+	equal(t, "the PV's capacity", other.capacity(claim), "2500M")
+	no := []byte(`{"allowVolumeExpansion":false}`)
+	_, err := kube.StorageV1().StorageClasses().Patch(w.ctx(), class, types.MergePatchType, no, metav1.PatchOptions{})
+	w.must(err, "let the class's volumes grow no more")
+	_, err = kube.CoreV1().PersistentVolumeClaims(other.ns).Patch(w.ctx(), claim.Name, types.MergePatchType,
+		[]byte(`{"spec":{"resources":{"requests":{"storage":"3G"}}}}`), metav1.PatchOptions{})
+	if err == nil {
+		t.Error("the API server lets the claim request more")
 	}
 }
 

@@ -37,7 +37,7 @@ func (w *world) isOurs() string {
 
 // rules match a write, and the one by which a test finds that they are in force.
 func (x write) rules() []admissionregistrationv1.NamedRuleWithOperations {
-	rules := append(created(x.group, "v1", x.resource), creating("configmaps")...)
+	rules := append(created(x.group, x.resource), creating("configmaps")...)
 	rules[0].Operations = []admissionregistrationv1.OperationType{x.operation}
 	return rules
 }

@@ -15,14 +15,14 @@ import (
 
 // creating matches the creation of a resource of Kubernetes' core.
 func creating(resource string) []admissionregistrationv1.NamedRuleWithOperations {
-	return created("", "v1", resource)
+	return created("", resource)
 }
 
-func created(group, version, resource string) []admissionregistrationv1.NamedRuleWithOperations {
+func created(group, resource string) []admissionregistrationv1.NamedRuleWithOperations {
 	return []admissionregistrationv1.NamedRuleWithOperations{{
 		RuleWithOperations: admissionregistrationv1.RuleWithOperations{
 			Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
-			Rule:       admissionregistrationv1.Rule{APIGroups: []string{group}, APIVersions: []string{version}, Resources: []string{resource}},
+			Rule:       admissionregistrationv1.Rule{APIGroups: []string{group}, APIVersions: []string{"v1"}, Resources: []string{resource}},
 		},
 	}}
 }

@@ -39,7 +39,7 @@ func (w *world) suspendJobs() {
 		ObjectMeta: metav1.ObjectMeta{Name: w.ns},
 		Spec: admissionregistrationv1.MutatingAdmissionPolicySpec{
 			ReinvocationPolicy: admissionregistrationv1.NeverReinvocationPolicy,
-			MatchConstraints:   &admissionregistrationv1.MatchResources{ResourceRules: created("batch", "v1", "jobs")},
+			MatchConstraints:   &admissionregistrationv1.MatchResources{ResourceRules: created("batch", "jobs")},
 			MatchConditions: []admissionregistrationv1.MatchCondition{{
 				Name: "in-the-queue",
 				Expression: fmt.Sprintf("object.metadata.name.startsWith('provision-') && has(object.metadata.labels)"+
