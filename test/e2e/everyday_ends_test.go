@@ -137,3 +137,16 @@ func TestAVolumeOfANodeFollowsItsHostname(t *testing.T) { //nolint:paralleltest 
 	w.vanished(claim)
 	equal(t, "nodes with the directory", w.holders(claim), "[]")
 }
+
+// The zone of the selected node is none of Cinder's. The claim names it. No other test finds the
+// node in that zone.
+func TestAZoneThatTheStorageDoesNotKnowIsNamed(t *testing.T) { //nolint:paralleltest // it changes a node's zone
+	w := newWorld(t, "zone")
+	w.remove(func() { w.label("node1", corev1.LabelTopologyZone, "null") })
+	w.label("node1", corev1.LabelTopologyZone, `"mars"`)
+	w.class(w.ns, firstConsumer, parameter("type", "lvm"), parameter("availability", "selected-node"))
+	w.config(ownNamespace, w.ns, cinderConfig(nil))
+	claim := w.selected("node1")
+	w.failed(claim, 1, toBind)
+	w.event(claim, "ProvisioningFailed", "mars", "exit code 78")
+}

@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // pvIs waits until the claim's PV has a phase.
@@ -41,6 +42,17 @@ func TestARetainedVolumeIsDeletedOnceItsPolicyIsDelete(t *testing.T) {
 		class, _ := w.service(scripted(deletes+offer, nil), retain)
 		claim, pv := w.released(class)
 		w.always(5*time.Second, "no delete may run", func(ctx context.Context) error { return noDelete(ctx, claim) })
+		w.patchPV(pv.Name, `{"spec":{"persistentVolumeReclaimPolicy":"Delete"}}`)
+		w.vanished(claim)
+		equal(t, "deletes", len(w.jobs(claim, "delete")), 1)
+	})
+	t.Run("failed", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, "failed")
+		class, _ := w.service(scripted(deletes+offer, nil), retain)
+		claim, pv := w.released(class)
+		_, err := kube.CoreV1().PersistentVolumes().Patch(w.ctx(), pv.Name, types.MergePatchType, []byte(`{"status":{"phase":"Failed"}}`), metav1.PatchOptions{}, "status")
+		w.must(err, "let the PV fail")
 		w.patchPV(pv.Name, `{"spec":{"persistentVolumeReclaimPolicy":"Delete"}}`)
 		w.vanished(claim)
 		equal(t, "deletes", len(w.jobs(claim, "delete")), 1)

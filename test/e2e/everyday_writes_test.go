@@ -94,7 +94,7 @@ func (w *world) asksNoOne(x write) (lift func()) {
 
 // A policy refuses one kind of the dispatcher's writes, or its webhook does not answer. The claim or
 // its PV says which, and what is in the way. When that is out of the way, all ends as it should.
-func TestAWriteThatTheClusterRefusesIsToldAndTriedAgain(t *testing.T) {
+func TestAWriteThatTheClusterRefusesIsReportedAndTriedAgain(t *testing.T) {
 	t.Parallel()
 	create, update, remove := admissionregistrationv1.Create, admissionregistrationv1.Update, admissionregistrationv1.Delete
 	for name, x := range map[string]write{
