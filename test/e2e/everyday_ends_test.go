@@ -142,7 +142,7 @@ func TestAVolumeOfANodeFollowsItsHostname(t *testing.T) { //nolint:paralleltest 
 // node in that zone.
 func TestAZoneThatTheStorageDoesNotKnowIsNamed(t *testing.T) { //nolint:paralleltest // it changes a node's zone
 	w := newWorld(t, "zone")
-	w.remove(func() { w.label("node1", corev1.LabelTopologyZone, "null") })
+	w.remove(func() { w.label("node1", corev1.LabelTopologyZone, `"zone1"`) })
 	w.label("node1", corev1.LabelTopologyZone, `"mars"`)
 	w.class(w.ns, firstConsumer, parameter("type", "lvm"), parameter("availability", "selected-node"))
 	w.config(ownNamespace, w.ns, cinderConfig(nil))
