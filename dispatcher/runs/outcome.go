@@ -324,7 +324,16 @@ func containerStatus(pod *corev1.Pod) *corev1.ContainerStatus {
 // wasDisrupted reports whether the pod was evicted by a drain, a preemption or node pressure, or
 // deleted by another client.
 func wasDisrupted(pod *corev1.Pod) bool {
-	return isDisruptionTarget(pod) || pod.DeletionTimestamp != nil
+	return isDisruptionTarget(pod) || pod.DeletionTimestamp != nil && !wasDeletedLater(pod)
+}
+
+// wasDeletedLater reports whether a pod was deleted after its container had ended, as with a Job
+// that a policy lets expire at once: each failure of such a run once counted as a disruption. The
+// API server gives a pod that has ended no grace period, and neither one that is force-deleted. Only
+// the times differ, which are of two clocks.
+func wasDeletedLater(pod *corev1.Pod) bool {
+	t, grace := terminatedState(pod), pod.DeletionGracePeriodSeconds
+	return t != nil && !t.FinishedAt.IsZero() && grace != nil && *grace == 0 && t.FinishedAt.Before(pod.DeletionTimestamp)
 }
 
 func isDisruptionTarget(pod *corev1.Pod) bool {

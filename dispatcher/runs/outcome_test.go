@@ -75,6 +75,14 @@ func disrupted(pod *corev1.Pod) {
 
 func deletedByHand(pod *corev1.Pod) { pod.DeletionTimestamp = new(metav1.NewTime(ended)) }
 
+// deletedAfterEnd deletes a pod without a grace period, some time after its container has ended.
+func deletedAfterEnd(later time.Duration) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) {
+		pod.Status.ContainerStatuses[1].State.Terminated.FinishedAt = metav1.NewTime(ended)
+		pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = new(metav1.NewTime(ended.Add(later))), new(int64(0))
+	}
+}
+
 func because(reason, message string) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) { pod.Status.Reason, pod.Status.Message = reason, message }
 }
@@ -169,6 +177,21 @@ func TestFailuresHaveTheirVerdict(t *testing.T) {
 			failed(),
 			[]*corev1.Pod{exited(137, "", deletedByHand)},
 			runs.Outcome{Verdict: contract.Disrupted, ExitCode: new(int32(137)), Finished: ended},
+		},
+		"a pod that was deleted after its end has failed by itself": {
+			failed(),
+			[]*corev1.Pod{exited(69, "", deletedAfterEnd(time.Second))},
+			runs.Outcome{Verdict: contract.TryAgain, ExitCode: new(int32(69)), Finished: ended},
+		},
+		"a pod that was deleted by force, and ended then, is nobody's fault": {
+			failed(),
+			[]*corev1.Pod{exited(69, "", deletedAfterEnd(0))},
+			runs.Outcome{Verdict: contract.Disrupted, ExitCode: new(int32(69)), Finished: ended},
+		},
+		"a pod that was given time to end is nobody's fault": {
+			failed(),
+			[]*corev1.Pod{exited(69, "", deletedAfterEnd(time.Second), func(pod *corev1.Pod) { pod.DeletionGracePeriodSeconds = new(int64(30)) })},
+			runs.Outcome{Verdict: contract.Disrupted, ExitCode: new(int32(69)), Finished: ended},
 		},
 		"the Job's deadline counts, though the Job controller deletes the pod": {
 			deadline(),
