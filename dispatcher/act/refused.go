@@ -12,6 +12,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/patch"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
@@ -65,7 +66,7 @@ func (a *Actor) emitOnTargets(o *observe.Observation, job *batchv1.Job, why, not
 	if job != nil {
 		about = append(about, job)
 	}
-	if o.PV != nil && (job == nil || o.PV.DeletionTimestamp != nil) { // its deletion may wait for that write
+	if o.PV != nil && (job == nil || o.PV.DeletionTimestamp != nil || pvs.IsReleased(o.PV)) { // its deletion may wait for that write
 		about = append(about, o.PV)
 	}
 	if len(about) == 0 {

@@ -9,6 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 )
 
@@ -43,4 +45,23 @@ func TestAWriteWhoseWebhookDoesNotAnswerIsReported(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The delete of a volume is held up by a policy. Who looks at its PV finds out why.
+func TestAReleasedPVSaysWhichWriteIsRefused(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.SetUpGold(fakecluster.Works)
+		w.Start()
+		claim := w.CreateClaim("data")
+		w.Until("the claim is bound", time.Minute, w.IsBound("data"))
+		w.refuseWrites(func(verb string, obj fakecluster.Object) bool {
+			job, isJob := obj.(*batchv1.Job)
+			return isJob && verb == "patch" && job.Labels[jobs.LabelVerb] == string(contract.Delete)
+		})
+		fakecluster.Delete(w, fakecluster.User, claim)
+		w.Advance(time.Minute)
+		w.mustTell("PersistentVolume/pvc-"+string(claim.UID), "WriteRefused", "policy says no", "Remedy")
+		w.Server.Refuse(nil)
+		w.Until("nothing is left", 2*time.Hour, w.Empty)
+	})
 }
