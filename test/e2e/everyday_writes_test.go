@@ -102,7 +102,7 @@ func TestAWriteThatTheClusterRefusesIsReportedAndTriedAgain(t *testing.T) {
 		"revision": {"apps", "controllerrevisions", create, "provision", "WriteRefused", "WriteFailed"},
 		"gate":     {"", "pods", update, "provision", "WriteRefused", "WriteFailed"},
 		"record":   {"batch", "jobs", update, "provision", "WriteRefused", "WriteFailed"},
-		"pv":       {"", "persistentvolumes", create, "provision", "WriteRefused", "WriteFailed"},
+		"pv":       {"", "persistentvolumes", create, "provision", "ProvisioningFailed", "WriteFailed"},
 		"claim":    {"", "persistentvolumeclaims", update, "", "", ""},
 		"event":    {"events.k8s.io", "events", create, "", "", ""},
 		"undo":     {"batch", "jobs", create, "delete", "LaunchFailed", "WriteFailed"},
@@ -133,6 +133,7 @@ func (w *world) withstands(x write, refuse func(*world, write) func(), reason, w
 		about = w.bound(claim)
 	}
 	lift := refuse(w, x)
+	w.whenDone(lift)
 	if x.when == "delete" {
 		w.deleteClaim(claim)
 	} else {
