@@ -12,6 +12,9 @@ import (
 // longer needed: the PV is the record now.
 func keepOrReclaim(v View) Action {
 	if p := v.NewestHeld(contract.Provision); p != nil && !v.isKeepingRefused() {
+		if v.isToBeShown(p) {
+			return v.rest("the Job is being deleted, and its result is not yet on the claim")
+		}
 		return ReleaseRecord{Run: *p}
 	}
 	if action := followPolicy(v); action != nil && (v.Volume.Use == Released || !v.IsRefused(action)) { // a volume in use can grow without its finalizer
@@ -32,6 +35,12 @@ func keepOrReclaim(v View) Action {
 	default:
 		return reclaimVolume(v)
 	}
+}
+
+// isToBeShown reports whether a Job that is being deleted is held for its result: the claim will be
+// bound, and nothing could write the result after the Job no longer exists.
+func (v View) isToBeShown(p *Run) bool {
+	return p.Terminating && !p.Published && (v.Claim == ClaimPending || v.Claim == ClaimNotOurs || v.Claim == ClaimBound)
 }
 
 // followPolicy adds or removes our finalizer when an administrator has changed the reclaim policy.
