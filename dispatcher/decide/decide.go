@@ -213,7 +213,7 @@ func createDescribed(v View) Action {
 		case !v.hasDescribed(r) || v.isKeepingRefused():
 		case !v.Volume.Exists():
 			return CreatePV{Run: *r}
-		case v.Volume.State == Fits, v.Volume.Proven() && v.Volume.Terminating && v.Volume.HasFinalizer: // it stays until its volume has been deleted
+		case v.Volume.State == Fits && !v.isToBeShown(r), v.Volume.Proven() && v.Volume.Terminating && v.Volume.HasFinalizer: // it stays until its volume has been deleted
 			return ReleaseRecord{Run: *r}
 		}
 	}
