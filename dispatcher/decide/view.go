@@ -135,7 +135,8 @@ type Run struct {
 	// Refused is why the PV that the container describes cannot be created. It is empty if it can,
 	// or if none is to be created.
 	Refused string
-	// Terminating is set if the Job has a deletionTimestamp, PodKept if a pod of it has our
+	// Terminating is set if the Job has a deletionTimestamp, or has ended and expires as soon as its
+	// record is released, PodKept if a pod of it has our
 	// finalizer, and every claim that it serves has an outcome on record. The pod is released when
 	// the first of them is reconciled, so it is not set for the others.
 	Terminating, PodKept bool

@@ -38,6 +38,7 @@ func (b *Observer) runOf(ctx context.Context, reader cluster.Reader, o *Observat
 		return run, err
 	}
 	b.observeOutcome(&run, uid, job, pods)
+	run.Terminating = run.Terminating || runs.ExpiresAtOnce(job)
 	o.ManyKept[job.Name] = run.Held && len(b.Caches.Jobs.In(job.Namespace).By(cluster.ByKept, job.Labels[config.LabelClass])) >= runs.MaxKept
 	run.LostNode, err = lostNode(ctx, reader, run.Outcome.Node)
 	if until := run.Outcome.MayRunUntil; until.After(b.Clock.Now()) {

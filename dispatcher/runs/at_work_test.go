@@ -4,9 +4,11 @@ import (
 	"testing"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
@@ -66,5 +68,28 @@ func TestAForceDeletedPodWhoseContainerHasEndedIsOver(t *testing.T) {
 				t.Errorf("it is over: %t", got)
 			}
 		})
+	}
+}
+
+// A time to live that the dispatcher has set comes with the release of the record.
+func TestAJobExpiresAtOnceOnlyByThePolicyOfOthers(t *testing.T) {
+	for name, tt := range map[string]struct {
+		ttl  *int32
+		held bool
+		want bool
+	}{
+		"without a time to live":   {nil, true, false},
+		"of no time":               {new(int32(0)), true, true},
+		"of less than a done Job":  {new(int32(299)), true, true},
+		"as that of a done Job":    {new(int32(300)), true, false},
+		"released, and of no time": {new(int32(0)), false, false},
+	} {
+		job := &batchv1.Job{Spec: batchv1.JobSpec{TTLSecondsAfterFinished: tt.ttl}}
+		if tt.held {
+			job.Finalizers = []string{jobs.FinalizerRecord}
+		}
+		if got := runs.ExpiresAtOnce(job); got != tt.want {
+			t.Errorf("%s: it expires at once: %t", name, got)
+		}
 	}
 }

@@ -42,6 +42,14 @@ func IsKept(job *batchv1.Job) bool {
 	return ttl != nil && !IsRecord(job) && time.Duration(*ttl)*time.Second >= keepFailed
 }
 
+// ExpiresAtOnce reports whether a Job that is a record has a shorter time to live than the dispatcher
+// sets: a policy lets Jobs expire. Such a Job vanishes when its record is released, before anything
+// else could follow.
+func ExpiresAtOnce(job *batchv1.Job) bool {
+	ttl := job.Spec.TTLSecondsAfterFinished
+	return ttl != nil && IsRecord(job) && time.Duration(*ttl)*time.Second < keepDone
+}
+
 // FinishedAt returns when a Job became Complete or Failed, zero if it is neither.
 func FinishedAt(job *batchv1.Job) metav1.Time {
 	if c := finishedCondition(job); c != nil {
