@@ -205,7 +205,9 @@ func (v View) isForgotten(p *Run) bool {
 // createDescribed creates the PV that is on record as described, whatever has become of the claim
 // and its config: another leader may be about to create it, and the claim would be bound to a
 // volume that was undone meanwhile. A volume that is not needed any more is reclaimed by its PV.
-// Once the PV exists it is the record: it would be created once more after it was deleted.
+// Once the PV exists it is the record: it would be created once more after it was deleted. A Job
+// that is being deleted vanishes with its record, so older records go before it: without it they
+// name another revision than the PV, which was once taken for forged.
 func createDescribed(v View) Action {
 	for i := range v.Runs {
 		r := &v.Runs[i]
@@ -213,7 +215,7 @@ func createDescribed(v View) Action {
 		case !v.hasDescribed(r) || v.isKeepingRefused():
 		case !v.Volume.Exists():
 			return CreatePV{Run: *r}
-		case v.Volume.State == Fits && !v.isToBeShown(r), v.Volume.Proven() && v.Volume.Terminating && v.Volume.HasFinalizer: // it stays until its volume has been deleted
+		case v.Volume.State == Fits && !r.Terminating, v.Volume.Proven() && v.Volume.Terminating && v.Volume.HasFinalizer: // it stays until its volume has been deleted
 			return ReleaseRecord{Run: *r}
 		}
 	}
