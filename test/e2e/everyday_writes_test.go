@@ -196,6 +196,7 @@ func TestAPVSaysThatTheDispatcherMayNoLongerPatchIt(t *testing.T) {
 	bindings := kube.RbacV1().ClusterRoleBindings()
 	whole, err := bindings.Get(w.ctx(), w.ns+"-dispatcher", metav1.GetOptions{})
 	w.must(err, "read the binding of the dispatcher's role")
+	poorer.Store(serviceAccount(w.ns, dispatcher), true)
 	w.must(bindings.Delete(w.ctx(), whole.Name, metav1.DeleteOptions{}), "take the role away")
 	time.Sleep(2 * time.Second) // the API server's authorizer forgets it
 	w.deleteClaim(claim)

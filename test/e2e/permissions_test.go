@@ -11,6 +11,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -110,11 +111,17 @@ var beginnings []period
 
 type period struct{ from, to time.Time }
 
+// poorer has the accounts whose role a test has taken away.
+var poorer sync.Map
+
 // permissionRequests are the requests of ServiceAccounts as permissions know them.
 func permissionRequests(shipped rbac.Manifests, asked []audited) []rbac.Request {
 	var out []rbac.Request
 	for _, a := range asked {
 		if a.isForbidden() && slices.ContainsFunc(beginnings, func(p period) bool { return a.At.After(p.from) && a.At.Before(p.to) }) {
+			continue
+		}
+		if _, was := poorer.Load(a.User.Name); was && a.isForbidden() {
 			continue
 		}
 		r, ok := shipped.RequestOf(a.User.Name, rbac.Request{
