@@ -1,6 +1,7 @@
 package act
 
 import (
+	"cmp"
 	"context"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -57,11 +58,8 @@ func (a *Actor) ReportFailed(o *observe.Observation, action decide.Action, cause
 // written.
 func (a *Actor) emitOnTargets(o *observe.Observation, job *batchv1.Job, why, note string) {
 	var about []runtime.Object
-	switch {
-	case o.Holder != nil:
-		about = append(about, o.Holder)
-	case o.Claim != nil:
-		about = append(about, o.Claim)
+	if claim := cmp.Or(o.Holder, o.Claim); claim != nil {
+		about = append(about, claim)
 	}
 	if job != nil {
 		about = append(about, job)

@@ -8,14 +8,10 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 )
 
-// keepOrReclaim decides about a volume whose PV exists (proven). The provision's record is no
-// longer needed: the PV is the record now.
+// keepOrReclaim decides about a volume whose PV exists (proven).
 func keepOrReclaim(v View) Action {
 	if p := v.NewestHeld(contract.Provision); p != nil && !v.isKeepingRefused() {
-		if v.isToBeShown(p) {
-			return v.rest("the Job is being deleted, and its result is not yet on the claim")
-		}
-		return ReleaseRecord{Run: *p}
+		return releaseProven(v, p)
 	}
 	if action := followPolicy(v); action != nil && (v.Volume.Use == Released || !v.IsRefused(action)) { // a volume in use can grow without its finalizer
 		return action
@@ -35,6 +31,14 @@ func keepOrReclaim(v View) Action {
 	default:
 		return reclaimVolume(v)
 	}
+}
+
+// releaseProven releases the record of a provision that is no longer needed: the PV is the record now.
+func releaseProven(v View, p *Run) Action {
+	if v.isToBeShown(p) {
+		return v.rest("the Job is being deleted, and its result is not yet on the claim")
+	}
+	return ReleaseRecord{Run: *p}
 }
 
 // isToBeShown reports whether a Job that is being deleted is held for its result: the claim will be

@@ -38,7 +38,6 @@ func (b *Observer) runOf(ctx context.Context, reader cluster.Reader, o *Observat
 		return run, err
 	}
 	b.observeOutcome(&run, uid, job, pods)
-	run.Terminating = run.Terminating || runs.ExpiresAtOnce(job)
 	o.ManyKept[job.Name] = run.Held && len(b.Caches.Jobs.In(job.Namespace).By(cluster.ByKept, job.Labels[config.LabelClass])) >= runs.MaxKept
 	run.LostNode, err = lostNode(ctx, reader, run.Outcome.Node)
 	if until := run.Outcome.MayRunUntil; until.After(b.Clock.Now()) {
@@ -72,6 +71,7 @@ func (b *Observer) observeStuck(ctx context.Context, run *decide.Run, job *batch
 
 // observeOutcome reads the outcome of a run that has ended, from its record where there is one.
 func (b *Observer) observeOutcome(run *decide.Run, uid string, job *batchv1.Job, pods []*corev1.Pod) {
+	run.Terminating = run.Terminating || runs.ExpiresAtOnce(job)
 	if run.Recorded != nil {
 		*run.Recorded = runs.EndedBy(*run.Recorded, b.Clock.Now(), run.Created)
 		run.Outcome = *run.Recorded
