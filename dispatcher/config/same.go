@@ -16,14 +16,14 @@ import (
 // what storageOf leaves out may differ, and whatever is added to a config may not.
 func SameStorage(a, b Config) bool { return bytes.Equal(storageOf(a), storageOf(b)) }
 
-// storageOf returns, in JSON, a config without what an administrator corrects: image and command, the verbs,
-// limits of runs, labels and users of the pod, and the scheduling, unless that says on which node the
-// storage is. An image knows its storage by its properties: a server that stands in the command is not
+// storageOf returns, in JSON, a config without what an administrator corrects: image and command, the
+// verbs, limits of runs, labels and users of the pod, and the scheduling, unless that says on which
+// node the storage is. An image knows its storage by its properties: a server that stands in the command is not
 // compared, and docs/configuration.md says so.
 func storageOf(c Config) []byte {
 	template, scheduling := c.template(), corev1.PodSpec{}
 	template.Labels = nil
-	correct(&template.Spec)
+	dropCorrectable(&template.Spec)
 	if c.onNodes {
 		scheduling = corev1.PodSpec{NodeSelector: c.Scheduling.NodeSelector, Affinity: c.Scheduling.Affinity}
 	}
@@ -41,8 +41,8 @@ func storageOf(c Config) []byte {
 	return text
 }
 
-// correct takes out of a template what may be corrected.
-func correct(spec *corev1.PodSpec) {
+// dropCorrectable takes out of a template what may be corrected.
+func dropCorrectable(spec *corev1.PodSpec) {
 	spec.NodeSelector, spec.Affinity, spec.Tolerations, spec.TopologySpreadConstraints = nil, nil, nil, nil
 	spec.SchedulerName, spec.PriorityClassName, spec.Resources, spec.ImagePullSecrets = "", "", nil, nil
 	spec.SecurityContext, spec.TerminationGracePeriodSeconds = nil, nil

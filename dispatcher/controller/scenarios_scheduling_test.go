@@ -16,13 +16,14 @@ import (
 
 const (
 	oldScheduling = `spec:
+  resourceClaims: [{name: nic, resourceClaimName: nic}]
   tolerations: [{key: old, operator: Exists}]
   nodeSelector: {old: "true"}
   priorityClassName: old
   imagePullSecrets: [{name: old}]
   containers:
     - name: provisioner
-      resources: {requests: {cpu: 2}, limits: {cpu: 4}}
+      resources: {requests: {cpu: 2}, limits: {cpu: 4}, claims: [{name: nic}]}
       env: [{name: KEPT, value: "1"}]
 `
 	newScheduling = `spec:
@@ -49,6 +50,9 @@ func TestADeleteUnderAnOlderRevisionIsScheduledAsTheConfigSaysToday(t *testing.T
 		}
 		spec := job.Spec.Template.Spec
 		w.MustScheduleAs(spec, "new", "old new", "kubernetes.io/os=linux old=true storage=old", "0 1")
+		if claims := spec.Containers[0].Resources.Claims; len(claims) != 1 || claims[0].Name != "nic" {
+			w.T.Errorf("its claims on devices are %v", claims)
+		}
 		if !slices.Contains(spec.Containers[0].Env, corev1.EnvVar{Name: "KEPT", Value: "1"}) {
 			w.T.Error("the rest of the older template is lost")
 		}

@@ -42,9 +42,10 @@ func releaseProven(v View, p *Run) Action {
 }
 
 // isToBeShown reports whether a Job that is being deleted is held for its result: the claim will be
-// bound, and nothing could write the result after the Job no longer exists.
+// bound, and nothing could write the result after the Job no longer exists. Only the result of the
+// newest provision is ever written (publishResult).
 func (v View) isToBeShown(p *Run) bool {
-	return p.Terminating && !p.Published && (v.Claim == ClaimPending || v.Claim == ClaimNotOurs || v.Claim == ClaimBound)
+	return p.Terminating && !p.Published && (v.Claim == ClaimPending || v.Claim == ClaimNotOurs || v.Claim == ClaimBound) && p.Name == v.Newest(contract.Provision).Name
 }
 
 // followPolicy adds or removes our finalizer when an administrator has changed the reclaim policy.

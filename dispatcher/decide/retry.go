@@ -183,9 +183,10 @@ func behindProbe(last *Run, t Target) *Problem {
 const recheckNode = 30 * time.Second
 
 // dueAfter returns when a run may follow another: at once if an administrator asks for it, or has
-// changed something, so that it would be under another config revision. If the request or the node has changed, the longer pause after
-// a refusal is not waited out, but the ordinary backoff is. Otherwise a claim that changes all the
-// time, or every node of a full cluster, would be tried without a pause.
+// changed something, so that it would be under another config revision. If the request or the node
+// has changed, the longer pause after a refusal is not waited out, but the ordinary backoff is.
+// Otherwise a claim that changes all the time, or every node of a full cluster, would be tried
+// without a pause.
 func (v View) dueAfter(r *Run, t Target) time.Time {
 	if t.Problem == nil && r.Revision != t.Revision || r.RetryNow {
 		return r.Outcome.Finished

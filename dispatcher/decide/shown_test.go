@@ -31,3 +31,19 @@ func TestNothingElseWaitsUntilASuccessIsShown(t *testing.T) {
 		t.Errorf("%#v, want the success shown", Decide(v))
 	}
 }
+
+// A later run that never started is the one whose result is shown. The Job before it, which is being
+// deleted with its record, was once held for ever, and no claim was expanded meanwhile.
+func TestNoDeletedJobWaitsForAResultThatIsNeverShown(t *testing.T) {
+	first, later := recorded(run(contract.Provision, 1), contract.TryAgain, 0), recorded(run(contract.Provision, 2), contract.NotStarted, 0)
+	first.Held, first.Terminating = true, true
+	later.Held, later.Published = false, true
+	v := View{Now: now, Claim: ClaimBound, Volume: Volume{State: Fits, UID: pvUID, PolicyDelete: true, HasFinalizer: true}, Runs: []Run{first, later}}
+	if release, releases := Decide(v).(ReleaseRecord); !releases || release.Run.Name != first.Name {
+		t.Errorf("%#v, want the record released", Decide(v))
+	}
+	v.Runs = v.Runs[:1]
+	if _, releases := Decide(v).(ReleaseRecord); releases {
+		t.Error("the record is released before its result is shown")
+	}
+}

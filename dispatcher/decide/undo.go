@@ -54,11 +54,15 @@ func (v View) DeleteFails() bool {
 // failed under another revision than the volume's, as it runs once it has failed so often.
 func (v View) ExpandFails(revision string) bool {
 	e := v.newest(func(r *Run) bool { return r.Verb == contract.Expand && !r.Unfinished })
-	return v.Volume.Use == InUse && e != nil && (hasFailedTwice(e) || !isDone(e) && e.Revision != revision)
+	return v.Volume.Proven() && v.Volume.Use == InUse && e != nil && (hasFailedTwice(e) || hasFailed(e) && e.Revision != revision)
 }
 
+// hasFailed reports whether a delete or an expand that has ended has not done its work: an expand may
+// end with success, and too small a volume.
+func hasFailed(r *Run) bool { return !isDone(r) || r.Short(r.Outcome) }
+
 func hasFailedTwice(r *Run) bool {
-	return !isDone(r) && (r.Attempt > 1 || r.Outcome.Verdict == contract.NotStarted && r.Number > 1)
+	return hasFailed(r) && (r.Attempt > 1 || r.Outcome.Verdict == contract.NotStarted && r.Number > 1)
 }
 
 // isOfVolume reports whether a delete is of the volume of the PV or, without one that proves a run,

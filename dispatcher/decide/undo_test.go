@@ -4,7 +4,10 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/resource"
+
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 )
 
 // Only a delete of this very volume, or an undo of the newest run, counts, and nothing does while the
@@ -36,6 +39,39 @@ func TestDeleteFails(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if got := (View{Now: now, Volume: tt.volume, Runs: tt.runs}).DeleteFails(); got != tt.want {
 				t.Errorf("DeleteFails is %t", got)
+			}
+		})
+	}
+}
+
+// An expand heals as a delete does. One that makes too little has failed, too: it once went back to the
+// revision that cannot expand, and without a pause.
+func TestExpandFails(t *testing.T) {
+	expand := func(attempt int, revision string, verdict contract.Verdict) Run {
+		r := recorded(run(contract.Expand, attempt), verdict, time.Minute)
+		r.Attempt, r.Revision = attempt, revision
+		return r
+	}
+	short := expand(1, "today", contract.Done)
+	short.Hash = jobs.SizeHash(resource.MustParse("2Gi"))
+	short.Outcome.Capacity = new(resource.MustParse("1Gi"))
+	inUse := Volume{State: Fits, UID: "pv", Use: InUse}
+	for name, tt := range map[string]struct {
+		volume Volume
+		run    Run
+		want   bool
+	}{
+		"once":                         {inUse, expand(1, "made", contract.TryAgain), false},
+		"twice":                        {inUse, expand(2, "made", contract.TryAgain), true},
+		"once under the present":       {inUse, expand(1, "today", contract.TryAgain), true},
+		"done under the present":       {inUse, expand(1, "today", contract.Done), false},
+		"too small, under the present": {inUse, short, true},
+		"twice, and it is released":    {Volume{State: Fits, UID: "pv", Use: Released}, expand(2, "made", contract.TryAgain), false},
+		"twice, and there is no PV":    {Volume{}, expand(2, "made", contract.TryAgain), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := (View{Now: now, Volume: tt.volume, Runs: []Run{tt.run}}).ExpandFails("made"); got != tt.want {
+				t.Errorf("ExpandFails is %t", got)
 			}
 		})
 	}

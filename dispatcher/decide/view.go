@@ -136,9 +136,9 @@ type Run struct {
 	// or if none is to be created.
 	Refused string
 	// Terminating is set if the Job has a deletionTimestamp, or has ended and expires as soon as its
-	// record is released, PodKept if a pod of it has our
-	// finalizer, and every claim that it serves has an outcome on record. The pod is released when
-	// the first of them is reconciled, so it is not set for the others.
+	// record is released. PodKept is set if a pod of it has our finalizer, and every claim that it
+	// serves has an outcome on record. The pod is released when the first of them is reconciled, so
+	// it is not set for the others.
 	Terminating, PodKept bool
 	// Stuck is why an unfinished run makes no progress, or nil. RecheckAt is when to recheck. Idle
 	// is set if no container of a stuck run can be at work: none has started, or its node is lost.

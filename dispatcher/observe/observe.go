@@ -202,8 +202,7 @@ func (o *Observation) MayOrphanHaveLeft(pod *corev1.Pod) bool {
 	if pod.Labels[jobs.LabelVerb] != string(contract.Provision) || !runs.HasStarted([]*corev1.Pod{pod}) {
 		return false
 	}
-	alone := len(jobs.UIDsOfPod(pod)) < 2
-	return !alone || o.PV == nil || o.PV.Annotations[contract.AnnRevision] != pod.Annotations[contract.AnnRevision]
+	return len(jobs.UIDsOfPod(pod)) > 1 || o.PV == nil || o.PV.Annotations[contract.AnnRevision] != pod.Annotations[contract.AnnRevision]
 }
 
 // observeLeft notes that a pod may run whose Job no longer exists. It holds a slot of its class.
