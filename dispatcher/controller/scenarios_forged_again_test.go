@@ -37,19 +37,7 @@ func TestRevisionOfItsOwnIsNotWhatTheSecondForgedPVNames(t *testing.T) {
 					}))
 					claim := w.CreateClaim("data")
 					w.Until("its PV is in doubt", 5*time.Minute, func() bool { return w.Events.About(aboutClaim("data"), "VolumeInDoubt") != nil })
-					// The class has no slot: another claim of it is being served.
-					w.UpdateConfig("image", fakecluster.GoldImage, "verbs", "provision,delete,expand", "max-parallel", "1")
-					w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Works, Takes: 8 * time.Minute}
-					w.CreateClaim("busy")
-					w.Advance(2 * time.Minute)
-					stolen := w.Runs[1].PV.DeepCopy()
-					fakecluster.Delete(w, fakecluster.Admin, w.PVOf(claim))
-					w.Until("the PV is gone", time.Minute, func() bool { return w.PVOf(claim) == nil })
-					fakecluster.Annotate(stolen, contract.AnnRevision, revision)
-					stolen.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimDelete
-					stolen.Spec.NFS = &corev1.NFSVolumeSource{Server: "nfs", Path: "/theirs"}
-					fakecluster.Create(w, "system:serviceaccount:flex-provisioner:flex-provisioner", stolen)
-					w.Advance(20 * time.Minute)
+					w.forgeASecondPV(claim, revision)
 					if grows && w.IsBound("data")() {
 						fakecluster.Update(w, fakecluster.User, w.Claim("data"), func(claim *corev1.PersistentVolumeClaim) {
 							claim.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse("2Gi")
@@ -64,4 +52,23 @@ func TestRevisionOfItsOwnIsNotWhatTheSecondForgedPVNames(t *testing.T) {
 			})
 		}
 	}
+}
+
+// forgeASecondPV writes the PV of a claim with the token of its pod, and with the revision of another
+// class, after the first was deleted as its event says. The class has no slot for another attempt,
+// which would have a record of its own: another claim of it is being served.
+func (w *world) forgeASecondPV(claim *corev1.PersistentVolumeClaim, revision string) {
+	w.T.Helper()
+	w.UpdateConfig("image", fakecluster.GoldImage, "verbs", "provision,delete,expand", "max-parallel", "1")
+	w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Works, Takes: 8 * time.Minute}
+	w.CreateClaim("busy")
+	w.Advance(2 * time.Minute)
+	stolen := w.Runs[1].PV.DeepCopy()
+	fakecluster.Delete(w, fakecluster.Admin, w.PVOf(claim))
+	w.Until("the PV is gone", time.Minute, func() bool { return w.PVOf(claim) == nil })
+	fakecluster.Annotate(stolen, contract.AnnRevision, revision)
+	stolen.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimDelete
+	stolen.Spec.NFS = &corev1.NFSVolumeSource{Server: "nfs", Path: "/theirs"}
+	fakecluster.Create(w, "system:serviceaccount:flex-provisioner:flex-provisioner", stolen)
+	w.Advance(20 * time.Minute)
 }

@@ -6,7 +6,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 )
 
@@ -30,19 +29,7 @@ func TestTheRecordIsHeldWhereAForgedPVNamesAnotherClaim(t *testing.T) {
 		}))
 		claim := w.CreateClaim("data")
 		w.Until("its PV is in doubt", 5*time.Minute, func() bool { return w.Events.About(onData, "VolumeInDoubt") != nil })
-		// The class has no slot for another attempt, which would have a record of its own.
-		w.UpdateConfig("image", fakecluster.GoldImage, "verbs", "provision,delete,expand", "max-parallel", "1")
-		w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Works, Takes: 8 * time.Minute}
-		w.CreateClaim("busy")
-		w.Advance(2 * time.Minute)
-		stolen := w.Runs[1].PV.DeepCopy()
-		fakecluster.Delete(w, fakecluster.Admin, w.PVOf(claim))
-		w.Until("the PV is gone", time.Minute, func() bool { return w.PVOf(claim) == nil })
-		fakecluster.Annotate(stolen, contract.AnnRevision, revision)
-		stolen.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimDelete
-		stolen.Spec.NFS = &corev1.NFSVolumeSource{Server: "nfs", Path: "/theirs"}
-		fakecluster.Create(w, "system:serviceaccount:flex-provisioner:flex-provisioner", stolen)
-		w.Advance(20 * time.Minute)
+		w.forgeASecondPV(claim, revision)
 		fakecluster.Delete(w, fakecluster.User, claim)
 		w.Advance(3 * time.Hour)
 		w.mustSpareVictim()
