@@ -94,7 +94,7 @@ func TestEveryPolicyIsAppliedBoundAndFailsClosed(t *testing.T) {
 // The policies that guard what provisioning pods do name all config namespaces.
 func TestPoliciesOfProvisionersNameEveryConfigNamespace(t *testing.T) {
 	texts, _ := policies(t)
-	for _, name := range []string{"flex-provisioner-pv", "flex-provisioner-secret", "flex-pv-source", "flex-provisioner-gate", "flex-provisioner-record", "flex-provisioner-record-pods"} {
+	for _, name := range []string{"flex-provisioner-pv", "flex-provisioner-secret", "flex-pv-source", "flex-provisioner-gate", "flex-provisioner-record", "flex-provisioner-record-pods", "flex-provisioner-record-revisions"} {
 		if !strings.Contains(texts[name], "['flex-provisioner', '"+nodeDirectories+"'") && !strings.Contains(texts[name], "[flex-provisioner, "+nodeDirectories+"]") {
 			t.Errorf("the policy %s does not name the config namespaces", name)
 		}
@@ -117,8 +117,9 @@ func TestPoliciesUseTheNamesOfTheCode(t *testing.T) {
 			"'" + jobs.LabelMember + "'", "'" + config.LabelManagedBy + "'", "'" + config.ManagedBy + "'", "'" + jobs.AnnRecord + "'", "'" + jobs.AnnConfirmed + "'",
 			"'" + jobs.AnnUIDs + "'", "'" + contract.AnnRevision + "'", "'" + jobs.FinalizerRecord + "' in ", "['" + jobs.AnnForget + "', '" + jobs.AnnRetry + "']", "gate.name == '" + jobs.GateConfirm + "'",
 		},
-		"flex-provisioner-record-pods": {"'" + config.LabelManagedBy + "'", "'" + config.ManagedBy + "'", "'" + contract.Domain + "'"},
-		"flex-pv-source":               {"'" + contract.AnnClaimUID + "'", "'" + contract.ProvisionerName + "'"},
+		"flex-provisioner-record-pods":      {"'" + config.LabelManagedBy + "'", "'" + config.ManagedBy + "'", "'" + contract.Domain + "'"},
+		"flex-provisioner-record-revisions": {"'" + config.LabelManagedBy + "'", "'" + config.ManagedBy + "'"},
+		"flex-pv-source":                    {"'" + contract.AnnClaimUID + "'", "'" + contract.ProvisionerName + "'"},
 	} {
 		for _, word := range words {
 			if !strings.Contains(texts[name], word) {

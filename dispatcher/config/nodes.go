@@ -35,14 +35,23 @@ func mayKubeletSet(label string) bool {
 	return slices.Contains(kubeletLabels, label) || slices.ContainsFunc(kubeletDomains, in)
 }
 
-// checkIsolation warns if runs go to nodes that are selected only by labels that a kubelet may set
-// on its own Node: root of any node of the cluster could draw them there, with the storage's login.
-// To select an operating system or an architecture isolates nothing.
+// IsIsolated reports whether runs go only to nodes with a label that no kubelet may set on its own Node:
+// root of another node cannot draw them there, with the storage's login.
+func (c Config) IsIsolated() bool {
+	for name := range c.Scheduling.NodeSelector {
+		if !mayKubeletSet(name) {
+			return true
+		}
+	}
+	return false
+}
+
+// checkIsolation warns of a selector that isolates nothing. To select an operating system or an
+// architecture is not meant to.
 func (p *parser) checkIsolation() {
 	names := slices.Sorted(maps.Keys(p.cfg.Scheduling.NodeSelector))
 	names = slices.DeleteFunc(names, func(name string) bool { return name == corev1.LabelOSStable || name == corev1.LabelArchStable })
-	isSafe := slices.ContainsFunc(names, func(name string) bool { return !mayKubeletSet(name) })
-	if len(names) == 0 || isSafe {
+	if len(names) == 0 || p.cfg.IsIsolated() {
 		return
 	}
 	p.cfg.Warnings = append(p.cfg.Warnings, "the nodes are selected by "+strings.Join(names, ",")+", which every kubelet may set on its own node. A user with root access to any "+

@@ -105,6 +105,28 @@ func TestADeleteThatFindsNoNodeGoesWhereTheCorrectedConfigSays(t *testing.T) {
 	})
 }
 
+// A volume of before that is still there. The attacker deletes a claim of its own on it, and its node
+// has the label that selected the nodes then.
+func TestADeleteGoesOnlyToTheNodesThatTheConfigIsolatesByNow(t *testing.T) {
+	const isolated = "node-restriction.kubernetes.io/storage"
+	inWorld(t, func(w *world) {
+		for name, label := range map[string]string{"safe": isolated, "attacker": "storage"} {
+			fakecluster.Update(w, fakecluster.Admin, w.CreateNode(name), func(n *corev1.Node) { n.Labels[label] = "yes" })
+		}
+		w.SetUpGold(fakecluster.Works, "node-selector", "storage=yes")
+		w.Start()
+		claim := w.provisioned("data")
+		w.UpdateConfig("node-selector", isolated+"=yes")
+		fakecluster.Delete(w, fakecluster.User, claim)
+		w.Until("nothing is left", 30*time.Second, w.Empty)
+		for _, run := range w.Runs {
+			if selector := run.Pod.Spec.NodeSelector; run.Verb == contract.Delete && selector[isolated] != "yes" {
+				w.T.Errorf("the delete run goes to nodes with %v", selector)
+			}
+		}
+	})
+}
+
 // retryNow asks for the next run, as an administrator does who has repaired something outside of the
 // cluster.
 func (w *world) retryNow(verb contract.Verb) {

@@ -219,10 +219,17 @@ func (f *Resolver) ScheduledToday(old config.Config) config.Config {
 	own, now := old.Scheduling, today.Scheduling
 	same := maps.Equal(own.NodeSelector, now.NodeSelector) && equality.Semantic.DeepEqual(own.Affinity, now.Affinity)
 	out := old.ScheduledAs(today)
-	if same || f.hasNodeFor(own) || !config.SameStorage(old, today) {
+	if same || f.keepsNodes(old, today) || !config.SameStorage(old, today) {
 		return out
 	}
 	return out.OnNodesOf(today)
+}
+
+// keepsNodes reports whether the runs of an older revision go to its own nodes: as long as there are any.
+// If only the present config is isolated they do not. A kubelet could give its node the label of the
+// older selector, and get the storage's login, which the administrator has just taken from such nodes.
+func (f *Resolver) keepsNodes(old, today config.Config) bool {
+	return f.hasNodeFor(old.Scheduling) && (old.IsIsolated() || !today.IsIsolated())
 }
 
 // hasNodeFor reports whether any node has what a pod's node selector and affinity ask for.

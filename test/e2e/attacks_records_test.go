@@ -4,11 +4,14 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 )
@@ -100,6 +103,51 @@ func (w *world) recordAttacks() []attack {
 		{"a Job is deleted with its pods", collector, patched(`{"metadata":{"finalizers":["` + recordName + `","foregroundDeletion"]}}`), "", passes},
 		{"a Job of an audit", clusterAdmin, create(ofAudit), "", passes},
 		{"a Job of others", clusterAdmin, create(label("app", "backup")), "", passes},
+	}
+}
+
+// The garbage collector deletes an object with its owner, and volumes need their revision.
+func TestNoControllerTakesOverAConfigRevision(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "adopt")
+	w.run(w.revisionAttacks(), true)
+}
+
+// revisionAttacks makes a config revision as an administrator does who restores one, and returns the
+// attempts of the controllers of StatefulSets and DaemonSets to take it over, which whoever may create
+// those can cause. They are dry runs.
+func (w *world) revisionAttacks() []attack {
+	w.t.Helper()
+	revisions := kube.AppsV1().ControllerRevisions(nodeNamespace)
+	restored := func(name, by string, owners ...metav1.OwnerReference) *appsv1.ControllerRevision {
+		return &appsv1.ControllerRevision{
+			ObjectMeta: metav1.ObjectMeta{Name: w.ns + "-" + name, Labels: map[string]string{managedBy: by}, OwnerReferences: owners}, Data: runtime.RawExtension{Raw: []byte("{}")},
+		}
+	}
+	owner := metav1.OwnerReference{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "any", UID: attackUID, Controller: new(true)}
+	create := func(revision *appsv1.ControllerRevision) func(context.Context, kubernetes.Interface) error {
+		return func(ctx context.Context, client kubernetes.Interface) error {
+			_, err := client.AppsV1().ControllerRevisions(nodeNamespace).Create(ctx, revision, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+			return err
+		}
+	}
+	kept, err := revisions.Create(w.ctx(), restored("kept", "flex-dispatcher"), metav1.CreateOptions{})
+	w.must(err, "create a config revision")
+	w.remove(func() {
+		w.gone(revisions.Delete(w.ctx(), kept.Name, metav1.DeleteOptions{}), "the config revision "+kept.Name)
+	})
+	adopt := func(ctx context.Context, client kubernetes.Interface) error {
+		patch := fmt.Sprintf(`{"metadata":{"uid":%q,"ownerReferences":[{"apiVersion":"apps/v1","kind":"StatefulSet","name":"any","uid":%q,"controller":true}]}}`, kept.UID, attackUID)
+		_, err := client.AppsV1().ControllerRevisions(nodeNamespace).Patch(ctx, kept.Name, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
+		return err
+	}
+	const refusal = "a config revision has no owner"
+	return []attack{
+		{"a StatefulSet takes over a config revision", account("kube-system", "statefulset-controller", ""), adopt, refusal, passes},
+		{"a DaemonSet takes over a config revision", account("kube-system", "daemon-set-controller", ""), adopt, refusal, passes},
+		{"a config revision with an owner", clusterAdmin, create(restored("owned", "flex-dispatcher", owner)), refusal, passes},
+		{"a config revision is restored", clusterAdmin, create(restored("restored", "flex-dispatcher")), "", passes},
+		{"a revision of a StatefulSet", clusterAdmin, create(restored("others", "helm", owner)), "", passes},
 	}
 }
 
