@@ -280,7 +280,7 @@ func (a *Actor) ReportLeft(job *batchv1.Job) {
 func (a *Actor) emitUnpublished(o *observe.Observation, d decide.PublishResult, cause error) {
 	job := o.Jobs[d.Run.Name]
 	note := fmt.Sprintf("the API server refuses the annotations of the result of the Job %s/%s on the claim %s. The dispatcher continues without them. "+
-		"Remedy: allow the dispatcher to change the claim's annotations %s... The error: %v", job.Namespace, job.Name, o.At, contract.Domain, cause)
+		"Remedy: allow the dispatcher to change the claim's annotations %s... The error: %s", job.Namespace, job.Name, o.At, contract.Domain, quote.Line(cause.Error()))
 	for _, about := range []runtime.Object{job, o.Claim} {
 		a.emit(about, nil, corev1.EventTypeWarning, reason.ResultNotShown, note)
 	}

@@ -228,6 +228,19 @@ func TestACloneWaitsForItsSource(t *testing.T) {
 	})
 }
 
+// Its user wrote the annotation, and whoever may read events reads what is said of it.
+func TestASourceIsNamedInOneLine(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.SetUpGold(fakecluster.Works)
+		w.Start()
+		w.CreateClaim("data", func(c *corev1.PersistentVolumeClaim) {
+			fakecluster.Annotate(c, contract.AnnCloneRequest, "other\nRemedy: kubectl delete namespace app")
+		})
+		w.Advance(time.Minute)
+		w.MustEmitSome(onData, "SourceNotFound", `"app/other\nRemedy: kubectl delete namespace app" does not exist`)
+	})
+}
+
 // Whose a claim is says its class. While that does not exist, nothing is said and nothing is created.
 func TestNothingIsSaidOfAClaimWithoutItsClass(t *testing.T) {
 	inWorld(t, func(w *world) {

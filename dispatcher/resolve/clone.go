@@ -10,6 +10,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/quote"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 )
 
@@ -33,7 +34,7 @@ func (f *Resolver) resolveSource(ctx context.Context, claim *corev1.PersistentVo
 		return nil, p, err
 	}
 	if source == nil {
-		return nil, decide.Problemf(reason.SourceNotFound, "the source claim %s does not exist", name), nil
+		return nil, decide.Problemf(reason.SourceNotFound, "the source claim %s does not exist", quote.Name(name.String())), nil
 	}
 	pv := f.boundPV(source)
 	if pv == "" {
@@ -65,7 +66,7 @@ func (f *Resolver) refuseSource(ctx context.Context, source types.NamespacedName
 		}
 	}
 	p := decide.Problemf(reason.SourceRefused, "the source claim %s is in another namespace, which must consent by a "+
-		"gateway.networking.k8s.io ReferenceGrant from PersistentVolumeClaims of %s to the claim", source, to)
+		"gateway.networking.k8s.io ReferenceGrant from PersistentVolumeClaims of %s to the claim", quote.Name(source.String()), to)
 	p.RetryAfter = grantRetry
 	return p, nil
 }
