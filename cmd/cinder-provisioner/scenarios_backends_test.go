@@ -27,7 +27,7 @@ func provisionBackend(t *testing.T, cinder store, api, source, volumeType string
 	r := newRig(t, cinder, api)
 	r.also = map[string]string{
 		"type": volumeType, "multipath": "true", "ip": "192.0.2.1", "cluster-id": "b912", "nqn": "nqn.2014-08.org.nvmexpress:uuid:nodes",
-		"wwpns": "50014380186b3f64,50014380186b3f66", "wwnns": "50014380186b3f65,50014380186b3f67",
+		"wwpns": "50014380186b3f64,50014380186b3f66", "wwnns": "50014380186b3f65,50014380186b3f67", "shared-lun": "true",
 	}
 	if code := r.run(contract.Provision); code != contract.ExitDone {
 		t.Fatalf("provision ended with %d: %s", code, r.said.String())

@@ -1,6 +1,7 @@
 package input
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -8,15 +9,19 @@ import (
 	"net/netip"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-// access returns how the volume is exported, and how the nodes present themselves.
+// access returns how the volume is exported, and how the nodes present themselves. Without multipath
+// some drivers export to the first of many ports only (cinder/volume/drivers/hpe/hpe_3par_fc.py,
+// _create_host).
 func access(in Sources, c class) (volume.Access, error) {
 	method, methodErr := oneOf("attach-api", c.attachAPI, in.Methods...)
-	multipath, multipathErr := parseBool("multipath", c.multipath)
+	wwpns := worldWide(c.wwpns)
+	multipath, multipathErr := parseBool("multipath", cmp.Or(c.multipath, strconv.FormatBool(len(wwpns) > 1)))
 	extra, extraErr := furtherKeys(c.connector)
 	a := volume.Access{
 		Method: method,
@@ -27,7 +32,7 @@ func access(in Sources, c class) (volume.Access, error) {
 			Platform:  "x86_64",
 			OSType:    "linux",
 			Multipath: multipath,
-			WWPNs:     worldWide(c.wwpns),
+			WWPNs:     wwpns,
 			WWNNs:     worldWide(c.wwnns),
 			NQN:       c.nqn,
 			HostID:    hostID(c),

@@ -24,7 +24,8 @@ type class struct {
 	attachAPI, multipath         string
 	initiator, host, ip          string
 	connector                    string
-	wwpns, wwnns                 string
+	wwpns, wwnns, sharedLUN      string
+	portals                      string
 	nqn, nvmeHostID              string
 	connection, writeInitiator   string
 	fsType, csiFSType            string
@@ -78,6 +79,8 @@ func (c *class) properties() map[string]*string {
 		"ip":               &c.ip,
 		"wwpns":            &c.wwpns,
 		"wwnns":            &c.wwnns,
+		"shared-lun":       &c.sharedLUN,
+		"portals":          &c.portals,
 		"nqn":              &c.nqn,
 		"nvme-hostid":      &c.nvmeHostID,
 		"connection":       &c.connection,

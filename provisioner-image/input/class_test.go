@@ -279,6 +279,8 @@ func TestFaultyPropertyIsRefused(t *testing.T) {
 		"two file systems":  {"csi.storage.k8s.io/fstype", "ext4", `property fsType is "xfs", but csi.storage.k8s.io/fstype is "ext4"`},
 		"multiattach":       {"multiattach", "x", "must be true or false"},
 		"hint of a claim":   {"hint-annotations", "same_host", "must have the form HINT=ANNOTATION"},
+		"shared LUN":        {"shared-lun", "perhaps", "property shared-lun"},
+		"portal":            {"portals", "storage.example", `"storage.example" must be an address, or a network`},
 		"a file elsewhere":  {"cloud-config", "../../etc/passwd", "is missing"},
 	}
 	for name, tc := range tests {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/netip"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,10 +21,40 @@ func options(in Sources, c class) (mapper.Options, error) {
 	if write {
 		o.Initiator = c.initiator
 	}
-	var cephErr, multiErr error
+	var cephErr, multiErr, fabricErr, portalsErr error
 	o.Multiattach, multiErr = parseBool("multiattach", c.multiattach)
 	o.Ceph, cephErr = ceph(in, c)
-	return o, errors.Join(err, multiErr, cephErr)
+	o.Fabric, fabricErr = fabric(c)
+	o.Portals, portalsErr = networks("portals", c.portals)
+	return o, errors.Join(err, multiErr, cephErr, fabricErr, portalsErr)
+}
+
+// fabric returns what the config says about the nodes' Fibre Channel ports.
+func fabric(c class) (mapper.FibreChannel, error) {
+	f := mapper.FibreChannel{Ports: len(worldWide(c.wwpns))}
+	if c.sharedLUN == "" {
+		return f, nil
+	}
+	shared, err := parseBool("shared-lun", c.sharedLUN)
+	f.SharedLUN = &shared
+	return f, err
+}
+
+// networks reads a list of addresses and networks.
+func networks(property, text string) ([]netip.Prefix, error) {
+	var all []netip.Prefix
+	var faults []error
+	for _, word := range splitList(text) {
+		network, err := netip.ParsePrefix(word)
+		if address, addressErr := netip.ParseAddr(word); addressErr == nil && address.Zone() == "" {
+			network, err = netip.PrefixFrom(address, address.BitLen()), nil
+		}
+		if err != nil {
+			faults = append(faults, fmt.Errorf("property %s: %q must be an address, or a network of the form 192.0.2.0/24", property, word))
+		}
+		all = append(all, network)
+	}
+	return all, errors.Join(faults...)
 }
 
 func ceph(in Sources, c class) (mapper.Ceph, error) {

@@ -26,6 +26,8 @@ func decode(c volume.Connection, into any) error {
 type number struct {
 	value int64
 	known bool
+	// null is true if the backend says that there is none.
+	null bool
 }
 
 // UnmarshalJSON accepts a number, a number in text, and null.
@@ -33,6 +35,7 @@ func (n *number) UnmarshalJSON(data []byte) error {
 	*n = number{}
 	text := strings.Trim(string(data), `" `)
 	if text == "" || text == "null" {
+		n.null = true
 		return nil
 	}
 	value, err := strconv.ParseInt(text, 10, 64)

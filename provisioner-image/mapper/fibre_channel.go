@@ -3,6 +3,7 @@ package mapper
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -22,70 +23,128 @@ type fabric struct {
 	WWID wwid `json:"wwn"`
 }
 
-// Check allows many nodes, since the volume is exported to the ports of all of them.
+// FibreChannel is what the config says about the nodes' ports.
+type FibreChannel struct {
+	// Ports is how many ports a volume is exported to.
+	Ports int
+	// SharedLUN says whether the array gives a volume the same LUN for each of them. It is nil where
+	// the config does not say so.
+	SharedLUN *bool
+}
+
+// Check allows many nodes, since the volume is exported to the ports of all of them. With more than
+// one port the administrator has to say how the array numbers LUNs, which no connection shows.
 func (fibreChannel) Check(w Want) error {
+	if w.Fabric.Ports > 1 && w.Fabric.SharedLUN == nil {
+		return unsupported("wwpns has %d ports, and a PersistentVolume has one LUN for all of them: on an array that gives each port a LUN of"+
+			" its own, nodes would mount another claim's volume. Remedy: set shared-lun to true in the class or its config if the array"+
+			" gives a volume the same LUN for all ports of wwpns, otherwise to false", w.Fabric.Ports)
+	}
 	return promises{name: w.disk("a Fibre Channel disk"), manyRead: true, manyWrite: w.Multiattach}.check(w)
 }
 
-// Map builds an fc source.
+// Map builds an fc source. A disk that identifies itself is always found by its name: a node may
+// still have the device of a deleted volume under a LUN that the array has given to this one.
 func (fibreChannel) Map(c volume.Connection, w Want) (Mapping, error) {
 	var f fabric
 	if err := decode(c, &f); err != nil {
 		return Mapping{}, err
 	}
 	source := &corev1.FCVolumeSource{FSType: w.fsType(), ReadOnly: w.ReadOnly}
-	if err := f.name(source); err != nil {
+	mapping := Mapping{Source: corev1.PersistentVolumeSource{FC: source}}
+	if f.WWID != "" {
+		source.WWIDs = []string{string(f.WWID)}
+		return mapping, nil
+	}
+	ways, err := f.ways()
+	if err == nil {
+		err = w.Fabric.check(ways)
+	}
+	if err != nil {
 		return Mapping{}, err
 	}
-	return Mapping{Source: corev1.PersistentVolumeSource{FC: source}, Warnings: f.warnings(source)}, nil
+	mapping.Warnings = nameByLUN(source, ways)
+	return mapping, nil
 }
 
-// name identifies the disk: by its ports and their LUN, or by its WWID where the ports have
-// different LUNs or a LUN that Kubernetes does not mount. Kubernetes has one LUN for all ports.
-func (f fabric) name(s *corev1.FCVolumeSource) error {
-	ports, lun := f.ports()
-	fits := lun.known && lun.value >= 0 && lun.value <= maxLUN
-	switch {
-	case f.WWID != "" && (!f.hasOneLUN() || !fits):
-		s.WWIDs = []string{string(f.WWID)}
-		return nil
-	case len(ports) == 0 || !lun.known:
-		return unsupported("the storage reports no port or no LUN of the volume")
-	case !fits:
-		return highLUN(lun.value, "other wwpns and another host")
-	default:
-		s.TargetWWNs, s.Lun = ports, new(int32(lun.value)) //nolint:gosec // it fits
-		return nil
-	}
-}
-
-// warnings returns a warning if some ports cannot be named in the source.
-func (f fabric) warnings(s *corev1.FCVolumeSource) []string {
-	if len(s.WWIDs) > 0 || f.hasOneLUN() {
-		return nil
-	}
-	return []string{fmt.Sprintf("an FC PersistentVolume has one LUN for all its ports, so ports that export the volume by another LUN than %d are not used:"+
-		" the volume cannot be reached when the ports that are used fail", *s.Lun)}
-}
-
-// ports returns the ports that export the volume with the same LUN as the first port, and that LUN.
-func (f fabric) ports() ([]string, number) {
-	ports, luns := []wwn(f.WWN), slices.Repeat([]number{f.LUN}, len(f.WWN))
-	if len(f.WWNs) > 0 && len(f.LUNs) == len(f.WWNs) {
-		ports, luns = f.WWNs, f.LUNs
-	}
-	if len(ports) == 0 {
-		return nil, f.LUN
-	}
-	var same []string
-	for i, port := range ports {
-		if luns[i] == luns[0] && port != "" && !slices.Contains(same, string(port)) {
-			same = append(same, string(port))
+// nameByLUN names a disk by its ports and their LUN, of which Kubernetes has one for all ports. It
+// returns a warning if some ports cannot be named.
+func nameByLUN(s *corev1.FCVolumeSource, ways []way) []string {
+	var warnings []string
+	s.Lun = new(int32(ways[0].lun)) //nolint:gosec // check has compared it
+	for _, one := range ways {
+		switch {
+		case one.lun == ways[0].lun:
+			s.TargetWWNs = append(s.TargetWWNs, one.port)
+		case warnings == nil:
+			warnings = []string{fmt.Sprintf("an FC PersistentVolume has one LUN for all its ports, so ports that export the volume by another LUN"+
+				" than %d are not used: the volume cannot be reached when the ports that are used fail", *s.Lun)}
 		}
 	}
-	return same, luns[0]
+	return warnings
 }
 
-func (f fabric) hasOneLUN() bool {
-	return !slices.ContainsFunc(f.LUNs, func(lun number) bool { return lun != f.LUNs[0] })
+// way is a port of the storage, and the LUN by which it exports the volume.
+type way struct {
+	port string
+	lun  int64
+}
+
+// ways pairs ports and LUNs as os-brick does (_add_targets_to_connection_properties in
+// os_brick/initiator/connectors/fibre_channel.py). A missing LUN, which os-brick takes for 0, is
+// refused: no driver leaves it out, and LUN 0 may be another volume's.
+func (f fabric) ways() ([]way, error) {
+	ports, luns := f.lists()
+	if len(ports) > 0 && len(luns) != len(ports) {
+		return nil, unsupported("the storage reports %d ports and %d LUNs of the volume, which cannot be paired", len(ports), len(luns))
+	}
+	var ways []way
+	for i, port := range ports {
+		isNamed := slices.ContainsFunc(ways, func(w way) bool { return w.port == string(port) })
+		if port != "" && luns[i].known && !isNamed {
+			ways = append(ways, way{string(port), luns[i].value})
+		}
+	}
+	if len(ways) == 0 {
+		return nil, unsupported("the storage reports no port or no LUN of the volume")
+	}
+	return ways, nil
+}
+
+// lists returns the ports and their LUNs: either form of the ports goes with either form of the LUNs,
+// and one LUN is that of all ports.
+func (f fabric) lists() ([]wwn, []number) {
+	ports, luns := f.WWNs, f.LUNs
+	if len(ports) == 0 {
+		ports = f.WWN
+	}
+	if len(luns) == 0 {
+		luns = []number{f.LUN}
+	}
+	if len(luns) == 1 {
+		luns = slices.Repeat(luns, len(ports))
+	}
+	return ports, luns
+}
+
+// ownLUNs is how the ports of an array begin whose driver exports a volume to each port of the
+// nodes by a LUN of its own, and reports only the last one: cinder/volume/drivers/infinidat.py,
+// _initialize_connection_fc. 74-2B-0F is Infinidat in the names of its ports.
+const ownLUNs = "5742b0f"
+
+// check refuses a LUN that Kubernetes does not mount, or that only some ports of the nodes have.
+func (f FibreChannel) check(ways []way) error {
+	first := ways[0]
+	switch {
+	case first.lun < 0 || first.lun > maxLUN:
+		return highLUN(first.lun, "other wwpns and another host")
+	case f.Ports > 1 && strings.HasPrefix(first.port, ownLUNs):
+		return unsupported("this array (Infinidat) gives a volume a LUN of its own for each of the %d ports in wwpns, and reports only that of the last"+
+			" one: other nodes would mount another claim's volume. Remedy: use iSCSI of the array, or one port", f.Ports)
+	case f.Ports > 1 && f.SharedLUN != nil && !*f.SharedLUN:
+		return unsupported("shared-lun is false, and the storage does not identify the disk (wwn): LUN %d may be another claim's volume for some"+
+			" of the %d ports in wwpns. Remedy: use iSCSI of the array, or one port", first.lun, f.Ports)
+	default:
+		return nil
+	}
 }

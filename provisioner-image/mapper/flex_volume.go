@@ -42,7 +42,7 @@ var coordinates = map[string]func(string) bool{
 	"volume_id": isUUID, "attachment_id": isUUID, "access_mode": isWord, "encrypted": isFlag, "discard": isFlag, "cacheable": isFlag, "enforce_multipath": isFlag,
 	// iSCSI and iSER, Fibre Channel.
 	"target_portal": isPortal, "target_iqn": scsiNameForm.MatchString, "target_lun": isNumber, "target_discovered": isFlag,
-	"target_wwn": isWWN, "wwn": wwidForm.MatchString, "addressing_mode": isWord, "logical_block_size": isNumber, "physical_block_size": isNumber,
+	"target_wwn": isWWN, "wwn": isWWID, "addressing_mode": isWord, "logical_block_size": isNumber, "physical_block_size": isNumber,
 	// NVMe-oF and LightOS.
 	"nqn": nqnForm.MatchString, "target_nqn": nqnForm.MatchString, "subsysnqn": nqnForm.MatchString, "target_port": isPort, "transport_type": isWord, "ns_id": isNumber,
 	"vol_uuid": deviceForm.MatchString, "volume_nguid": deviceForm.MatchString, "uuid": deviceForm.MatchString,

@@ -52,7 +52,7 @@ var (
 	hostName     = regexp.MustCompile(`^[0-9A-Za-z_]([0-9A-Za-z_-]*[0-9A-Za-z_])?(\.[0-9A-Za-z_]([0-9A-Za-z_-]*[0-9A-Za-z_])?)*$`)
 	scsiNameForm = regexp.MustCompile(`^(?i:iqn|eui|naa)\.[0-9A-Za-z.:_-]+$`)
 	wwnForm      = regexp.MustCompile(`^[0-9a-f]{16}$`)
-	wwidForm     = regexp.MustCompile(`^(naa\.|eui\.|[23])[0-9A-Fa-f]{16}([0-9A-Fa-f]{16})?$`)
+	wwidForm     = regexp.MustCompile(`^[23][0-9a-f]{16}([0-9a-f]{16})?$`)
 	nqnForm      = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z.:_-]*$`)
 	deviceForm   = regexp.MustCompile(`^[[:xdigit:]]{8}[[:xdigit:]-]{8,32}$`)
 	cephForm     = regexp.MustCompile(`^[0-9A-Za-z_.+=:][0-9A-Za-z_.+=:-]*$`)
@@ -101,9 +101,9 @@ func (n *wwn) UnmarshalJSON(data []byte) error {
 	return read(n, data, spelled, wwnForm.MatchString, aWWN)
 }
 
-// UnmarshalJSON reads the name of a disk.
+// UnmarshalJSON spells the name of a disk as udev does.
 func (n *wwid) UnmarshalJSON(data []byte) error {
-	return read(n, data, as, wwidForm.MatchString, aWWID)
+	return read(n, data, identified, wwidForm.MatchString, aWWID)
 }
 
 // UnmarshalJSON reads the name of a subsystem.
@@ -178,6 +178,13 @@ func unbracketed(host string) string {
 // spelled returns a port's name as the kubelet spells it.
 func spelled(port string) string { return strings.ToLower(strings.ReplaceAll(port, ":", "")) }
 
+// identified returns the name of a disk as udev's scsi_id writes it, which begins with the type of
+// the identifier: 3 for NAA, 2 for EUI. The kubelet searches /dev/disk/by-id for scsi- and this name,
+// and for no other spelling (findDiskWWIDs in pkg/volume/fc).
+func identified(disk string) string {
+	return strings.NewReplacer("naa.", "3", "eui.", "2").Replace(strings.ToLower(disk))
+}
+
 // isPortal reports whether a text is HOST:PORT, with an IPv6 address in brackets, or a HOST that
 // the kubelet completes by iSCSI's port: it does so where there is no colon (portalMounter in
 // pkg/volume/iscsi).
@@ -223,6 +230,8 @@ func isUUID(text string) bool { return uuidForm.MatchString(text) }
 func isWord(text string) bool { return wordForm.MatchString(text) }
 
 func isWWN(text string) bool { return wwnForm.MatchString(spelled(text)) }
+
+func isWWID(text string) bool { return wwidForm.MatchString(identified(text)) }
 
 func isFlag(text string) bool { return text == "true" || text == "false" }
 

@@ -68,9 +68,9 @@ var goldens = map[string]golden{
 		w.Initiator, w.Filled, w.AccessModes = "", true, []corev1.PersistentVolumeAccessMode{corev1.ReadOnlyMany}
 	}},
 	"iscsi-one-pod":         {from: "iscsi", edit: modes(corev1.ReadWriteOncePod)},
-	"fibre-channel":         {from: "fibre-channel"},
-	"fibre-channel-one-wwn": {from: "fibre-channel", change: map[string]any{"target_wwn": "50:0a:09:81:89:1b:8d:c5", "target_wwns": nil, "target_luns": nil}},
-	"fibre-channel-wwid":    {from: "fibre-channel", change: map[string]any{"target_luns": []int{1, 2}}},
+	"fibre-channel":         {from: "fibre-channel", change: map[string]any{"wwn": nil}},
+	"fibre-channel-one-wwn": {from: "fibre-channel", change: map[string]any{"target_wwn": "50:0a:09:81:89:1b:8d:c5", "target_wwns": nil, "target_luns": nil, "wwn": nil}},
+	"fibre-channel-wwid":    {from: "fibre-channel"},
 	"rbd":                   {from: "rbd", edit: ceph},
 	"rbd-shared-block": {from: "rbd", edit: func(w *mapper.Want) {
 		ceph(w)

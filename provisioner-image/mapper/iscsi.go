@@ -2,6 +2,8 @@ package mapper
 
 import (
 	"fmt"
+	"net"
+	"net/netip"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -50,15 +52,16 @@ func (iscsi) Map(c volume.Connection, w Want) (Mapping, error) {
 	if err := decode(c, &t); err != nil {
 		return Mapping{}, err
 	}
-	paths := t.paths()
-	if len(paths) == 0 {
-		return Mapping{}, unsupported("the storage reports no portal, no target or no LUN of the volume")
+	described := t.paths(w)
+	paths, err := w.reached(described)
+	if err == nil {
+		err = t.mountable(paths[0], w)
 	}
-	if err := t.mountable(paths[0], w); err != nil {
+	if err != nil {
 		return Mapping{}, err
 	}
 	source := t.source(paths, w)
-	mapping := Mapping{Source: corev1.PersistentVolumeSource{ISCSI: source}, Warnings: t.warnings(paths, w)}
+	mapping := Mapping{Source: corev1.PersistentVolumeSource{ISCSI: source}, Warnings: append(t.unpaired(described), t.warnings(paths, w)...)}
 	if source.SessionCHAPAuth || source.DiscoveryCHAPAuth {
 		source.SecretRef = &w.SecretRef
 		mapping.Secret = t.secret(w)
@@ -67,12 +70,21 @@ func (iscsi) Map(c volume.Connection, w Want) (Mapping, error) {
 }
 
 // paths returns the ways to the disk that are fully described. The first one is the backend's own
-// choice, if it makes one.
-func (t *target) paths() []path {
-	portals, iqns, luns := []portal{t.Portal}, []scsiName{t.IQN}, []number{t.LUN}
-	if len(t.IQNs) == len(t.Portals) && len(t.LUNs) == len(t.Portals) {
-		portals, iqns, luns = append(portals, t.Portals...), append(iqns, t.IQNs...), append(luns, t.LUNs...)
+// choice, if it makes one. The lists are paired as os-brick does (_get_all_targets and _get_luns in
+// os_brick/initiator/connectors/base_iscsi.py): the list of LUNs may be missing, which means that
+// all of them are the one LUN. A LUN that is missing altogether is 0, as in os-brick, where the
+// target serves this volume alone: cinder/volume/drivers/synology/synology_common.py sends none.
+func (t *target) paths(w Want) []path {
+	one, luns := t.LUN, t.LUNs
+	if !one.known && !one.null && len(luns) == 0 && isOwn(string(t.IQN), w.VolumeID) {
+		one = number{known: true}
 	}
+	if len(luns) == 0 {
+		luns = slices.Repeat([]number{one}, len(t.IQNs))
+	}
+	n := min(len(t.Portals), len(t.IQNs), len(luns))
+	portals, iqns := append([]portal{t.Portal}, t.Portals[:n]...), append([]scsiName{t.IQN}, t.IQNs[:n]...)
+	luns = append([]number{one}, luns[:n]...)
 	var paths []path
 	for i, portal := range portals {
 		if portal != "" && iqns[i] != "" && luns[i].known {
@@ -80,6 +92,44 @@ func (t *target) paths() []path {
 		}
 	}
 	return paths
+}
+
+// unpaired returns a warning if the storage does not say which target or LUN some portals have.
+func (t *target) unpaired(paths []path) []string {
+	for _, portal := range append([]portal{t.Portal}, t.Portals...) {
+		if portal != "" && !slices.ContainsFunc(paths, func(p path) bool { return p.portal == string(portal) }) {
+			return []string{fmt.Sprintf("the storage reports %d portals, %d targets and %d LUNs, which cannot all be paired, so some portals such as %s"+
+				" are not used: the volume cannot be reached when those that are used fail", len(t.Portals), len(t.IQNs), len(t.LUNs), portal)}
+		}
+	}
+	return nil
+}
+
+// reached returns the paths by portals that the class allows.
+func (w Want) reached(paths []path) ([]path, error) {
+	if len(paths) == 0 {
+		return nil, unsupported("the storage reports no portal, no target or no LUN of the volume")
+	}
+	if len(w.Portals) == 0 {
+		return paths, nil
+	}
+	allowed := slices.DeleteFunc(slices.Clone(paths), func(p path) bool { return !w.isReached(p.portal) })
+	if len(allowed) == 0 {
+		return nil, unsupported("nodes reach none of the storage's portals, such as %s, according to the property portals (%s):"+
+			" correct it", paths[0].portal, joined(w.Portals))
+	}
+	return allowed, nil
+}
+
+// isReached reports whether the class allows a portal. It allows no name of a host, whose addresses
+// may change.
+func (w Want) isReached(portal string) bool {
+	host, _, err := net.SplitHostPort(portal)
+	if err != nil {
+		host = portal
+	}
+	address, err := netip.ParseAddr(host)
+	return err == nil && slices.ContainsFunc(w.Portals, func(p netip.Prefix) bool { return p.Contains(address.Unmap()) })
 }
 
 // maxInterface is open-iscsi's limit for the name of the interface that the kubelet creates for an

@@ -2,6 +2,7 @@ package mapper
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,7 +22,11 @@ type Options struct {
 	// Multiattach is true if the class says that its volume type lets many clients write.
 	Multiattach bool
 	// Host is by whom every node connects over NVMe-oF. Without it each node has names of its own.
-	Host NVMeHost
+	Host   NVMeHost
+	Fabric FibreChannel
+	// Portals are the only addresses at which nodes reach an iSCSI target, or none where they reach
+	// all of them.
+	Portals []netip.Prefix
 	// FlexDriver mounts the kinds of connection that have no mapper, and Kind.
 	FlexDriver string
 	Ceph       Ceph

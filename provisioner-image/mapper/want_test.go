@@ -179,7 +179,7 @@ func TestLUNIsReadInEveryFormThatBackendsSend(t *testing.T) {
 		})
 	}
 	for name, change := range map[string]map[string]any{
-		"text": {"target_lun": "7", "target_luns": []string{"7", "7"}}, "no list": {"target_lun": "7", "target_luns": nil, "target_wwns": nil},
+		"text": {"target_lun": "7", "target_luns": []string{"7", "7"}, "wwn": nil}, "no list": {"target_lun": "7", "target_luns": nil, "target_wwns": nil, "wwn": nil},
 	} {
 		t.Run("fc "+name, func(t *testing.T) {
 			m, err := mapper.Map(capture(t, "fibre-channel", change), want())
@@ -200,7 +200,7 @@ func TestUnreadableConnectionIsAFaultOfTheClass(t *testing.T) {
 	}{
 		"a LUN that is no number":    {"iscsi", map[string]any{"target_lun": "hush"}, "a LUN is not a number"},
 		"a LUN that is an object":    {"iscsi", map[string]any{"target_lun": map[string]any{"hush": 1}}, "a LUN is not a number"},
-		"no LUN":                     {"iscsi", map[string]any{"target_lun": nil}, "no LUN of the volume"},
+		"no LUN":                     {"iscsi", map[string]any{"target_lun": nil, "target_iqn": "iqn.2001-01.com.example:all"}, "no LUN of the volume"},
 		"a portal that is a list":    {"iscsi", map[string]any{"target_portal": []string{"hush"}}, "target_portal"},
 		"fc, no LUN":                 {"fibre-channel", map[string]any{"target_lun": nil, "target_luns": nil, "wwn": nil}, "no LUN of the volume"},
 		"fc, ports that are numbers": {"fibre-channel", map[string]any{"target_wwns": []int{1}}, "target_wwns"},
@@ -274,7 +274,7 @@ func TestMapWarnsOfWhatTheSourceCannotUse(t *testing.T) {
 		"no CHAP, a target of many":       {"iscsi", map[string]any{"target_iqn": "iqn.1992-08.com.netapp:sn.1", "auth_method": nil}, ""},
 		"nvme, one portal":                {"nvmeof", nil, ""},
 		"nvme, three portals":             {"nvmeof", nvmeofV2, "only 192.0.2.10 of 3 portals is used"},
-		"fc, one LUN":                     {"fibre-channel", nil, ""},
+		"fc, one LUN":                     {"fibre-channel", map[string]any{"wwn": nil}, ""},
 		"fc, two LUNs":                    {"fibre-channel", map[string]any{"target_luns": []int{1, 2}, "wwn": nil}, "by another LUN than 1"},
 		"fc, two LUNs, a name of its own": {"fibre-channel", map[string]any{"target_luns": []int{1, 2}}, ""},
 	}

@@ -112,6 +112,46 @@ func TestCinderIsSentTheFurtherKeysOfTheConnector(t *testing.T) {
 	}
 }
 
+// A volume that was made before a node joined is exported to the node's ports, too, when it grows:
+// some arrays take away what the request does not name (cinder/volume/drivers/dell_emc/powerstore/adapter.py,
+// _modify_host_initiators), and more than this volume would be cut off.
+func TestGrowingByReserveExportsToTheRecordedAndTheConfiguredPorts(t *testing.T) {
+	w := newWorld(t)
+	w.also = map[string]string{"wwpns": "5001438018600001, 5001438018600002", "wwnns": "5001438018600011"}
+	w.wantCode(t, w.provision(t), contract.ExitDone)
+	w.also = map[string]string{"wwpns": "5001438018600002, 5001438018600003", "wwnns": "5001438018600012, 5001438018600013"}
+	var sent string
+	w.cinder.Instead = func(r *http.Request) *cindertest.Reply {
+		if text := body(r); bytes.Contains(text, []byte("os-initialize_connection")) {
+			sent = string(text)
+		}
+		return nil
+	}
+	made := w.pvs(t)[0]
+	result := w.run(t, w.request(contract.Expand, func(r *contract.Request) { r.Size = 9 << 30 }), &made)
+	w.wantCode(t, result, contract.ExitDone)
+	if !strings.Contains(sent, `"wwpns":["5001438018600001","5001438018600002","5001438018600003"],"wwnns":["5001438018600011","5001438018600013"]`) {
+		t.Errorf("exported to %s", sent)
+	}
+}
+
+// With many ports of one LUN, which no connection shows, a class says so, or nothing is made.
+func TestNothingIsMadeForPortsWhoseLUNIsNotKnown(t *testing.T) {
+	w := newWorld(t)
+	w.also = map[string]string{"type": cindertest.TypeFibre, "wwpns": "50014380186b3f64, 50014380186b3f66", "connection": "fibre_channel"}
+	w.cinder.Instead = func(r *http.Request) *cindertest.Reply {
+		if r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/volumes") {
+			t.Error("a volume is created")
+		}
+		return nil
+	}
+	result := w.provision(t)
+	w.wantCode(t, result, contract.ExitConfig)
+	if claim := contract.ForClaim(result.Message); !strings.Contains(claim, "set shared-lun to true") {
+		t.Errorf("the claim says %q", claim)
+	}
+}
+
 // A raw device that many nodes write to is a volume of a multiattach type, whatever the class says.
 func TestManyNodesWriteOnlyToAVolumeOfAMultiattachType(t *testing.T) {
 	for kind, code := range map[string]int{cindertest.TypeMultiattach: contract.ExitDone, cindertest.TypeFibre: contract.ExitConfig} {

