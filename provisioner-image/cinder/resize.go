@@ -89,9 +89,10 @@ func (b *Backend) hasSize(ctx context.Context, v volume.Volume, gib int) (bool, 
 
 // restoreReservation reserves and attaches the volume again after extending ended the reservation
 // of an older image, in this run or in one that was killed. It requests the export again, which
-// makes some storages announce the new size.
+// makes some storages announce the new size. An export that is only to be kept is not requested
+// while the volume has it.
 func (b *Backend) restoreReservation(ctx context.Context, v volume.Volume, a volume.Access) (volume.Volume, error) {
-	if a.Method != Reserve {
+	if a.Method != Reserve || a.Recorded && v.Status == inUse {
 		return v, nil
 	}
 	_, _, err := b.initialize(ctx, v, a)

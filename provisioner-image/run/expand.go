@@ -31,9 +31,10 @@ func (r *Runner) expand(ctx context.Context, task input.Task) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	// Growing exports some volumes again, and some arrays then cut the ports that are not named
-	// (cinder/volume/drivers/dell_emc/powerstore/adapter.py, _modify_host_initiators): those of nodes
-	// that joined later.
+	// When a Fibre Channel volume is exported again, some arrays cut the ports that the request does
+	// not name (cinder/volume/drivers/dell_emc/powerstore/adapter.py, _modify_host_initiators), those
+	// of nodes that joined later, and others give it another LUN for another list of ports.
+	record.Access.Recorded = task.PV.Spec.FC != nil
 	record.Access.Client = record.Access.Client.WithPorts(task.Volume.Access.Client)
 	grown, err := r.keeper.Grow(ctx, volume.Growth{Named: named(task, record), SizeGiB: task.Volume.SizeGiB})
 	if err != nil {
