@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -129,12 +130,22 @@ func connectKube(kubeconfig string) (kubernetes.Interface, error) {
 	return kube, nil
 }
 
-func kubeConfig(kubeconfig string) (*rest.Config, error) {
+func kubeConfig(kubeconfig string) (config *rest.Config, err error) {
 	if kubeconfig == "" {
-		return rest.InClusterConfig()
+		config, err = rest.InClusterConfig()
+	} else {
+		config, err = clientcmd.BuildConfigFromFlags("", kubeconfig)
 	}
-	return clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err == nil && config.Proxy == nil {
+		config.Proxy = direct
+	}
+	return config, err
 }
+
+// direct is the proxy of requests to the API server: none. HTTPS_PROXY, with which an administrator
+// gives the storage's proxy to this process, would be the API server's as well (SetTransportDefaults
+// in apimachinery's util/net/http.go), unless NO_PROXY held the address of its Service.
+func direct(*http.Request) (*url.URL, error) { return nil, nil }
 
 func environment() map[string]string {
 	env := map[string]string{}

@@ -49,18 +49,20 @@ func connectNoauth(login credentials.Login, client http.Client, wait volume.Wait
 	if err != nil {
 		return nil, failure.Of(err, "prepare requests to Cinder", nil)
 	}
-	endpoint := gophercloud.NormalizeURL(login.Endpoint)
-	if projectInURL.MatchString(project) {
-		endpoint += project + "/"
-	} else {
-		client.Transport = projecturl.New(client.Transport, endpoint, project)
-	}
 	provider.HTTPClient, provider.RetryFunc = client, retryPolicy(wait)
-	return &Cinder{api: &gophercloud.ServiceClient{
-		ProviderClient: provider,
-		Endpoint:       endpoint,
-		Type:           "block-storage",
-	}}, nil
+	return &Cinder{api: apiAt(provider, login.Endpoint, project)}, nil
+}
+
+// apiAt returns the API at an endpoint that the login names.
+func apiAt(provider *gophercloud.ProviderClient, endpoint, project string) *gophercloud.ServiceClient {
+	endpoint = gophercloud.NormalizeURL(endpoint)
+	switch {
+	case projectInURL.MatchString(project):
+		endpoint += project + "/"
+	case project != "":
+		provider.HTTPClient.Transport = projecturl.New(provider.HTTPClient.Transport, endpoint, project)
+	}
+	return &gophercloud.ServiceClient{ProviderClient: provider, Endpoint: endpoint, Type: "block-storage"}
 }
 
 func connectKeystone(ctx context.Context, login credentials.Login, client http.Client, wait volume.Wait) (*Cinder, error) {
@@ -75,6 +77,12 @@ func connectKeystone(ctx context.Context, login credentials.Login, client http.C
 	}
 	if err := openstack.AuthenticateV3(ctx, provider, &options, gophercloud.EndpointOpts{}); err != nil {
 		return nil, loginFailure(err, login)
+	}
+	if login.Endpoint != "" {
+		return &Cinder{api: apiAt(provider, login.Endpoint, place.Project(provider))}, nil
+	}
+	if err := checkRegion(provider, login); err != nil {
+		return nil, err
 	}
 	api, err := openstack.NewBlockStorageV3(provider, gophercloud.EndpointOpts{
 		Region:       login.Region,

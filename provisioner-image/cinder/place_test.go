@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder"
@@ -33,16 +34,19 @@ func catalog(t *testing.T) string {
 
 func TestPlaceIsEndpointRegionAndProject(t *testing.T) {
 	login := credentials.Login{AuthURL: catalog(t), Username: "u", Password: "x", Project: "p"}
-	two := login
+	login.Region = "one"
+	two, beside := login, login
 	two.Region = "two"
+	beside.Region, beside.Endpoint = "", "http://192.0.2.3:8776/volume/v3"
 	for name, tc := range map[string]struct {
 		login credentials.Login
 		want  volume.Place
 	}{
-		"the first region": {login, volume.Place{Endpoint: "http://192.0.2.1:8776/v3", Region: "one", Project: project}},
-		"a region by name": {two, volume.Place{Endpoint: "http://192.0.2.2:8776/v3", Region: "two", Project: project}},
+		"another region by name":                          {login, volume.Place{Endpoint: "http://192.0.2.1:8776/v3", Region: "one", Project: project}},
+		"a region by name":                                {two, volume.Place{Endpoint: "http://192.0.2.2:8776/v3", Region: "two", Project: project}},
+		"an endpoint that the login names, with keystone": {beside, volume.Place{Endpoint: "http://192.0.2.3:8776/volume/v3", Project: project}},
 		"a token that was given, of which nothing is noted": {
-			credentials.Login{AuthURL: login.AuthURL, Token: "to:ken"},
+			credentials.Login{AuthURL: login.AuthURL, Token: "to:ken", Region: "one"},
 			volume.Place{Endpoint: "http://192.0.2.1:8776/v3", Region: "one", Project: project},
 		},
 		"a user in the URL, of whom nothing is noted": {
@@ -63,5 +67,18 @@ func TestPlaceIsEndpointRegionAndProject(t *testing.T) {
 				t.Errorf("%s, want %s", got, tc.want)
 			}
 		})
+	}
+}
+
+func TestARegionIsNamedWhereTheCatalogHasSeveral(t *testing.T) {
+	login := credentials.Login{AuthURL: catalog(t), Username: "u", Password: "x", Project: "p"}
+	_, err := cinder.Connect(t.Context(), login, http.Client{}, wait)
+	if !volume.Is(err, volume.Misconfigured) || !strings.Contains(err.Error(), "Cinder is in the regions one, two, and the login names none of them: name one") {
+		t.Error(err)
+	}
+	login.EndpointType = "internal" // only the regions of this interface count
+	_, err = cinder.Connect(t.Context(), login, http.Client{}, wait)
+	if err == nil || strings.Contains(err.Error(), "regions") {
+		t.Error(err)
 	}
 }

@@ -42,11 +42,7 @@ func readClouds(name string, data []byte, which, region string, files Files) (fo
 	if err := s.load(&own, region); err != nil {
 		return form{}, withWarnings(fmt.Errorf("%s: cloud %s: %w", name, which, err), s.warnings)
 	}
-	f, err := s.form()
-	if err != nil {
-		return form{}, withWarnings(fmt.Errorf("%s: cloud %s: %w", name, which, err), s.warnings)
-	}
-	return f, nil
+	return s.form(), nil
 }
 
 // stack merges what several files say of one cloud.
@@ -66,7 +62,8 @@ type cloudEntry struct {
 type extraKeys struct {
 	Auth    extraAuth   `yaml:"auth"`
 	Regions []yaml.Node `yaml:"regions"`
-	// The endpoint of a Cinder without keystone, by its names in openstacksdk.
+	// The endpoint of Cinder, by its names in openstacksdk (get_endpoint in its
+	// config/cloud_region.py).
 	BlockStorageEndpoint string `yaml:"block_storage_endpoint_override"`
 	VolumeEndpoint       string `yaml:"volume_endpoint_override"`
 	VolumeV3Endpoint     string `yaml:"volumev3_endpoint_override"`
@@ -171,18 +168,17 @@ func (s *stack) region(name string) (*yaml.Node, error) {
 	return nil, nil
 }
 
-func (s *stack) form() (form, error) {
+func (s *stack) form() form {
 	a := s.AuthInfo
 	if a == nil {
 		a = &clouds.AuthInfo{}
 	}
-	override := cmp.Or(s.extra.BlockStorageEndpoint, s.extra.VolumeV3Endpoint, s.extra.VolumeEndpoint)
-	f := form{CAFile: s.CACertFile, CertFile: s.ClientCertFile, KeyFile: s.ClientKeyFile}
+	f := form{AuthType: string(s.AuthType), CAFile: s.CACertFile, CertFile: s.ClientCertFile, KeyFile: s.ClientKeyFile}
 	if s.Verify != nil {
 		f.TLSInsecure = new(!*s.Verify)
 	}
 	f.Login = Login{
-		Endpoint: s.extra.Auth.Endpoint, AuthURL: a.AuthURL,
+		Endpoint: cmp.Or(s.extra.Auth.Endpoint, s.extra.BlockStorageEndpoint, s.extra.VolumeV3Endpoint, s.extra.VolumeEndpoint), AuthURL: a.AuthURL,
 		Username: a.Username, UserID: a.UserID, Password: Secret(a.Password), Token: Secret(a.Token),
 		Project: cmp.Or(a.ProjectName, s.extra.Auth.TenantName), ProjectID: cmp.Or(a.ProjectID, s.extra.Auth.TenantID),
 		UserDomainName: a.UserDomainName, UserDomainID: a.UserDomainID,
@@ -193,19 +189,6 @@ func (s *stack) form() (form, error) {
 		TrustID:             a.TrustID, SystemScope: a.SystemScope,
 		Region: s.RegionName, EndpointType: cmp.Or(s.EndpointType, s.Interface),
 	}
-	switch s.AuthType {
-	case "none", "noauth":
-		f.Endpoint, override = cmp.Or(f.Endpoint, override), ""
-	case clouds.AuthToken, clouds.AuthV3Token:
-		f.Password, f.AppCredentialSecret = "", ""
-	case "", clouds.AuthPassword, clouds.AuthV3Password, clouds.AuthV3ApplicationCredential:
-	default:
-		return form{}, fmt.Errorf("auth_type %q is not supported: use password, token, v3applicationcredential or none", s.AuthType)
-	}
-	if override != "" {
-		s.warnings = append(s.warnings, fmt.Sprintf("%s: the endpoint override of cloud %s is not used: the address of Cinder comes from keystone's catalog",
-			s.name, s.cloud))
-	}
 	f.Warnings = s.warnings
-	return f, nil
+	return f
 }

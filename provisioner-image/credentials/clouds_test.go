@@ -47,6 +47,30 @@ func TestFromCloudsReadsOneCloud(t *testing.T) {
 		"without keystone, by the endpoint of the service": {
 			text: "clouds: {a: {auth_type: none, block_storage_endpoint_override: http://c/v3}}", want: credentials.Login{Endpoint: "http://c/v3"},
 		},
+		"without keystone, whatever else is named": {
+			text: "clouds: {a: {auth_type: noauth, auth: {endpoint: http://c/v3, auth_url: http://k/v3}}}", want: credentials.Login{Endpoint: "http://c/v3"},
+		},
+		"by keystone, at another endpoint than the catalog's": {
+			text: "clouds: {a: {" + auth + ", block_storage_endpoint_override: 'https://c/volume/v3/%(project_id)s'}}",
+			want: fromAuth(func(l *credentials.Login) { l.Endpoint = "https://c/volume/v3" }),
+		},
+		"by keystone, at an endpoint by its older name": {
+			text: "clouds: {a: {" + auth + ", volume_endpoint_override: 'https://c/v3/$(tenant_id)s/'}}",
+			want: fromAuth(func(l *credentials.Login) { l.Endpoint = "https://c/v3" }),
+		},
+		"at an endpoint without a version": {
+			text: "clouds: {a: {" + auth + ", block_storage_endpoint_override: https://c}}", fault: `Cinder endpoint "https://c" does not end in /v3: write "https://c/v3"`,
+		},
+		"by a password, whatever else is named": {
+			text: "clouds: {a: {auth_type: v3password, auth: {auth_url: http://k/v3, username: u, password: p, project_name: t, token: x," +
+				" application_credential_secret: s}}}",
+			want: fromAuth(nil),
+		},
+		"by an application credential, whatever else is named": {
+			text: "clouds: {a: {auth_type: v3applicationcredential, auth: {auth_url: http://k/v3, application_credential_id: i," +
+				" application_credential_secret: s, password: p, token: x}}}",
+			want: credentials.Login{AuthURL: "http://k/v3", AppCredentialID: "i", AppCredentialSecret: "s"},
+		},
 		"by a token": {
 			text: "clouds: {a: {auth_type: token, auth: {auth_url: http://k/v3, token: x, password: old, project_name: t}}}",
 			want: credentials.Login{AuthURL: "http://k/v3", Token: "x", Project: "t"},
@@ -93,6 +117,7 @@ func TestFromCloudsReadsOneCloud(t *testing.T) {
 		"an entry that is empty":      {text: "clouds: {a: }", fault: "neither a Cinder endpoint"},
 		"an entry that holds itself":  {text: "clouds: {a: &a {regions: [{name: r, values: *a}]}}", fault: "line 1 has an anchor (&)"},
 		"another protocol":            {text: "clouds: {a: {auth_type: v3oidcpassword, auth: {}}}", fault: `auth_type "v3oidcpassword" is not supported`},
+		"a dead protocol":             {text: "clouds: {a: {auth_type: v2password, auth: {}}}", fault: `auth_type "v2password" is not supported`},
 		"another scope of the system": {text: "clouds: {a: {auth: {auth_url: http://k/v3, username: u, password: p, system_scope: hush}}}", fault: "the system scope must be all"},
 	}
 	for name, tc := range tests {
@@ -185,10 +210,6 @@ func TestFromCloudsWarnsOfWhatItDoesNotRead(t *testing.T) {
 		},
 		"a key of the file":    {"clouds: {a: {" + auth + "}}\ncluods: hush", "", `clouds.yaml: key "cluods" in the file is unknown, and is ignored; did you mean "clouds"?`},
 		"a key of the secrets": {"clouds: {a: {" + auth + "}}", "clouds: {a: {auth: {pasword: hush}}}", `secure.yaml: key "pasword" in auth of cloud a is unknown, and is ignored; did you mean "password"?`},
-		"another endpoint": {
-			"clouds: {a: {" + auth + ", volume_endpoint_override: http://hush/v3}}", "",
-			"clouds.yaml: the endpoint override of cloud a is not used: the address of Cinder comes from keystone's catalog",
-		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -70,7 +70,11 @@ func TestFromConfigReadsTheCloudProvidersFormat(t *testing.T) {
 			fault:  `write "http://c:8776/volume/v3", and name the project by tenant-id or tenant-name, not by "637b7373213d439d8119285244481456"`,
 		},
 		"a placeholder of a project in the dead URL": {
-			config: "[Global]\ncinder-endpoint=http://c:8776/v2/%(tenant_id)s\n", fault: `must be an http or https URL`,
+			config: "[Global]\ncinder-endpoint=http://c:8776/v2/%(tenant_id)s\n", fault: `names the API v2, which no longer exists: write "http://c:8776/v3"`,
+		},
+		"keystone, and the endpoint beside it": {
+			config: "[Global]\nauth-url=http://k/v3\nusername=u\npassword=p\ntenant-name=t\ncinder-endpoint=http://c:8776/v3/%(project_id)s\n",
+			want:   fromAuth(func(l *credentials.Login) { l.Endpoint = "http://c:8776/v3" }),
 		},
 		"a project in the dead URL": {
 			config: "[Global]\ncinder-endpoint=http://c:8776/v2/1f\n", fault: `names the API v2, which no longer exists: write "http://c:8776/v3", and name`,
@@ -95,7 +99,7 @@ func TestFromConfigReadsTheCloudProvidersFormat(t *testing.T) {
 		"a backslash outside of quotes":         {config: "[Global]\npassword=hush\\x", fault: `line 2: a value with a backslash is written in double quotes`},
 		"an unknown key is said with the fault": {config: "[Global]\nauth-url=http://k/v3\nusername=u\npasword=hush\ntenant-id=1", fault: `did you mean "password"?`},
 		"empty":                                 {config: "", fault: "neither a Cinder endpoint"},
-		"both":                                  {config: "[Global]\ncinder-endpoint=http://a/v3\nauth-url=http://b/v3", fault: "the login names a Cinder"},
+		"both":                                  {config: "[Global]\ncinder-endpoint=http://a\nauth-url=http://b/v3\nusername=u\npassword=p\ntenant-id=1f", fault: `Cinder endpoint "http://a" does not end in /v3`},
 		"a colon":                               {config: "[Global]\ncinder-endpoint=http://a/v3\ntenant-name=a:b", fault: "must not contain a colon"},
 		"all at once":                           {config: "[Global]\nauth-url=http://b/v3", fault: "the login names no user"},
 	}

@@ -59,6 +59,31 @@ func TestFromEnvReadsTheVariablesOfTheClients(t *testing.T) {
 			},
 			want: credentials.Login{AuthURL: "http://k/v3", Token: "x", Project: "p", DefaultDomain: "d", Insecure: true},
 		},
+		"without keystone, by the type": {
+			env:  map[string]string{"OS_AUTH_TYPE": "none", "OS_AUTH_URL": "http://k/v3", "OS_CINDER_ENDPOINT": "http://c/v3"},
+			want: credentials.Login{Endpoint: "http://c/v3"},
+		},
+		"an application credential, by the type": {
+			env: map[string]string{
+				"OS_AUTH_TYPE": "v3applicationcredential", "OS_AUTH_URL": "http://k/v3", "OS_PASSWORD": "p", "OS_USERNAME": "u",
+				"OS_APPLICATION_CREDENTIAL_ID": "i", "OS_APPLICATION_CREDENTIAL_SECRET": "s",
+			},
+			want: credentials.Login{AuthURL: "http://k/v3", Username: "u", AppCredentialID: "i", AppCredentialSecret: "s"},
+		},
+		"a token of a cloud, by the type": {
+			env:  map[string]string{"OS_CLOUD": "one", "OS_AUTH_TYPE": "v3token", "OS_TOKEN": "x"},
+			want: credentials.Login{AuthURL: "http://k/v3", Username: "u", Token: "x", Project: "t", Region: "R", EndpointType: "internal", Insecure: true},
+		},
+		"another endpoint than the catalog's": {
+			env: map[string]string{
+				"OS_AUTH_URL": "http://k/v3", "OS_TOKEN": "x", "OS_BLOCK_STORAGE_ENDPOINT_OVERRIDE": "http://c/v3/%(project_id)s",
+			},
+			want: credentials.Login{AuthURL: "http://k/v3", Token: "x", Endpoint: "http://c/v3"},
+		},
+		"OpenID Connect": {
+			env:   map[string]string{"OS_AUTH_TYPE": "v3oidcpassword", "OS_AUTH_URL": "http://k/v3", "OS_PASSWORD": "hush"},
+			fault: `auth_type "v3oidcpassword" is not supported (auth_type, OS_AUTH_TYPE): use v3password, v3token, v3applicationcredential or none`,
+		},
 		"a truth that is none": {env: map[string]string{"OS_INSECURE": "hush"}, fault: "OS_INSECURE must be true or false"},
 		"nothing":              {fault: "neither a Cinder endpoint"},
 	}

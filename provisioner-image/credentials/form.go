@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/gophercloud/gophercloud/v2/openstack/config/clouds"
 )
 
 // form is a login as it is written: some values name files, and some name another source. A field's
@@ -14,6 +17,9 @@ import (
 // and "env" are its environment variables.
 type form struct {
 	Login `gcfg:"-"`
+
+	// AuthType is the name of a plugin of keystoneauth, such as v3password.
+	AuthType string `gcfg:"-" env:"OS_AUTH_TYPE"`
 
 	CAFile      string `gcfg:"ca-file" env:"OS_CACERT"`
 	CertFile    string `gcfg:"cert-file" env:"OS_CERT"`
@@ -38,6 +44,9 @@ type Files func(name string) ([]byte, error)
 func (f form) login(origin string, files Files) (Login, error) {
 	if err := f.followClouds(files); err != nil {
 		return Login{}, withWarnings(fmt.Errorf("%s: %w", origin, err), f.Warnings)
+	}
+	if err := f.followType(); err != nil {
+		return Login{}, withWarnings(fmt.Errorf("credentials from %s: %w", origin, err), f.Warnings)
 	}
 	fault := f.followFiles(origin, files)
 	f.normalize(origin)
@@ -68,6 +77,26 @@ func (f *form) followClouds(files Files) error {
 		}
 	}
 	f.Warnings = append(f.Warnings, from.Warnings...)
+	return nil
+}
+
+// followType removes what a login of this type does not use, as the plugin of that name in
+// keystoneauth reads no other options.
+func (f *form) followType() error {
+	switch clouds.AuthType(f.AuthType) {
+	case "":
+	case "none", "noauth":
+		f.AuthURL = ""
+	case clouds.AuthPassword, clouds.AuthV3Password:
+		f.Token, f.AppCredentialSecret = "", ""
+	case clouds.AuthToken, clouds.AuthV3Token:
+		f.Password, f.AppCredentialSecret = "", ""
+	case clouds.AuthV3ApplicationCredential:
+		f.Password, f.Token = "", ""
+	default:
+		return fmt.Errorf("auth_type %q is not supported (auth_type, OS_AUTH_TYPE): use v3password, v3token, v3applicationcredential or none."+
+			" A federated user, such as one of OpenID Connect, can create an application credential", f.AuthType)
+	}
 	return nil
 }
 
@@ -109,11 +138,16 @@ func content(files Files, name string) (string, error) {
 	return string(data), err
 }
 
+// projectPlaceholder matches the project as it is written in endpoint overrides (_StringFormatter in
+// keystoneauth's session.py), and in the catalog's templates that they are copied from.
+var projectPlaceholder = regexp.MustCompile(`/[%$]\((project|tenant)_id\)s/?$`)
+
 // normalize accepts the longer names of endpoint types and a keystone URL without a version, and
 // decides between values that contradict each other as the cloud provider does.
 func (f *form) normalize(origin string) {
 	f.EndpointType = strings.TrimSuffix(f.EndpointType, "URL")
 	f.AuthURL = withVersion(f.AuthURL)
+	f.Endpoint = projectPlaceholder.ReplaceAllString(f.Endpoint, "")
 	if f.TrusteeID+string(f.TrusteePassword) != "" {
 		f.followTrustee(origin)
 	}

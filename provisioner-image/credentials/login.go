@@ -9,11 +9,12 @@ import (
 	"strings"
 )
 
-// Login is the address of a Cinder and how to log in to it. Either Endpoint is set, and Cinder
-// checks no identity, or AuthURL is set, and keystone checks it.
+// Login is the address of a Cinder and how to log in to it. With AuthURL keystone checks the
+// identity, and its catalog has Cinder's address if Endpoint is empty. Without it Endpoint is set,
+// and Cinder checks no identity.
 type Login struct {
-	// Endpoint of a Cinder with auth_strategy = noauth, such as http://192.0.2.1:8776/v3.
-	Endpoint string `gcfg:"cinder-endpoint" env:"OS_CINDER_ENDPOINT"`
+	// Endpoint is Cinder's address without a project, such as http://192.0.2.1:8776/v3.
+	Endpoint string `gcfg:"cinder-endpoint" env:"OS_CINDER_ENDPOINT,OS_BLOCK_STORAGE_ENDPOINT_OVERRIDE,OS_VOLUMEV3_ENDPOINT_OVERRIDE,OS_VOLUME_ENDPOINT_OVERRIDE"`
 	// AuthURL of keystone, such as https://192.0.2.1:5000/v3.
 	AuthURL string `gcfg:"auth-url" env:"OS_AUTH_URL"`
 
@@ -57,7 +58,7 @@ type Login struct {
 }
 
 // IsNoauth reports whether Cinder is used without keystone.
-func (l Login) IsNoauth() bool { return l.Endpoint != "" }
+func (l Login) IsNoauth() bool { return l.AuthURL == "" }
 
 // check returns every fault of the login at once.
 func (l Login) check() error {
@@ -66,9 +67,6 @@ func (l Login) check() error {
 	case l.Endpoint == "" && l.AuthURL == "":
 		faults = append(faults, errors.New("the login names neither a Cinder endpoint (cinder-endpoint, OS_CINDER_ENDPOINT)"+
 			" nor a keystone (auth-url, OS_AUTH_URL)"))
-	case l.Endpoint != "" && l.AuthURL != "":
-		faults = append(faults, errors.New("the login names a Cinder endpoint and a keystone: remove one,"+
-			" since the endpoint is for a Cinder without keystone"))
 	case l.IsNoauth():
 		faults = append(faults, l.checkNoauth())
 	default:
@@ -82,12 +80,17 @@ func (l Login) checkNoauth() error {
 	if strings.Contains(l.Username+l.Project+l.ProjectID, ":") {
 		return errors.New("user and tenant of a Cinder without keystone must not contain a colon")
 	}
-	return checkVersion("Cinder endpoint", l.Endpoint, "v2")
+	return l.checkEndpoint()
 }
+
+func (l Login) checkEndpoint() error { return checkVersion("Cinder endpoint", l.Endpoint, "v2") }
 
 func (l Login) checkKeystone() error {
 	var faults []error
 	faults = append(faults, checkVersion("keystone URL", l.AuthURL, "v2.0"))
+	if l.Endpoint != "" {
+		faults = append(faults, l.checkEndpoint())
+	}
 	switch l.EndpointType {
 	case "", "public", "internal", "admin":
 	default:
