@@ -17,7 +17,7 @@ func (b *Backend) Delete(ctx context.Context, v volume.Volume, a volume.Access) 
 		err = inUseBy(v, "an unknown client")
 	}
 	if err == nil && v.Status != deleting {
-		err = b.cinder.Delete(ctx, v.ID)
+		err = b.requestDelete(ctx, v)
 	}
 	if err == nil {
 		_, err = b.poll(ctx, v, isDeleted)

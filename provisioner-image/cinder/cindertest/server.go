@@ -71,6 +71,8 @@ type Server struct {
 	made    int
 	volumes map[string]*disk
 	uses    map[string]*use
+	// snapshots are the volumes' IDs by those of their snapshots.
+	snapshots map[string]string
 }
 
 // Releases lists the releases of Cinder that a Server can be.
@@ -88,7 +90,7 @@ func NewRelease(release int) *Server {
 
 // NewUnserved returns a server without an address: its Handler serves.
 func NewUnserved(release int) *Server {
-	s := &Server{Quota: 10, Slow: 1, volumes: map[string]*disk{}, uses: map[string]*use{}}
+	s := &Server{Quota: 10, Slow: 1, volumes: map[string]*disk{}, uses: map[string]*use{}, snapshots: map[string]string{}}
 	s.SetRelease(release)
 	return s
 }
@@ -199,10 +201,14 @@ func (s *Server) route(r *http.Request) answer {
 		return fault(http.StatusNotAcceptable, "Version 3.%d is not supported by the API. Minimum is 3.0 and maximum"+
 			" is 3.%d.", micro(r), s.MaxMicro)
 	}
-	if parts[0] == "attachments" {
+	switch parts[0] {
+	case "attachments":
 		return s.attachments(r, parts[1:])
+	case "snapshots":
+		return s.onSnapshots(r, parts[1:])
+	default:
+		return s.resource(r, parts)
 	}
-	return s.resource(r, parts)
 }
 
 // versions is the answer to a URL without a version. 17 still knows the second one.
@@ -225,7 +231,7 @@ func (s *Server) withoutProject(parts []string, project string) ([]string, *answ
 	if s.Release >= yoga && !projectForm.MatchString(parts[0]) {
 		return parts, nil
 	}
-	if len(parts) < 2 || !slices.Contains([]string{"volumes", "attachments", "messages", "limits"}, parts[1]) {
+	if len(parts) < 2 || !slices.Contains([]string{"volumes", "attachments", "messages", "limits", "snapshots"}, parts[1]) {
 		refused := noSuchURL()
 		return nil, &refused
 	}

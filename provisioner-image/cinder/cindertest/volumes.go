@@ -311,7 +311,7 @@ func (s *Server) remove(id string) answer {
 		return fault(http.StatusNotFound, "Volume %s could not be found.", id)
 	}
 	deletable := []string{"available", "error", "error_restoring", "error_extending", "error_managing"}
-	if !slices.Contains(deletable, v.Status) || s.isAttached(v) {
+	if !slices.Contains(deletable, v.Status) || s.isAttached(v) || len(s.snapshotsOf(id)) > 0 {
 		return fault(http.StatusBadRequest, "Invalid volume: Volume status must be available or error or"+
 			" error_restoring or error_extending or error_managing and must not be migrating, attached, belong to a"+
 			" group, have snapshots, awaiting a transfer, or be disassociated from snapshots after volume transfer.")
