@@ -2,6 +2,8 @@ package cinder_test
 
 import (
 	"crypto/rand"
+	"errors"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -214,4 +216,78 @@ func TestVolumeOfAnEarlierRequestIsNotUsed(t *testing.T) {
 			t.Errorf("a request for a clone gets %+v, %v", v, err)
 		}
 	})
+}
+
+// What another provisioner has reserved or attached stays its own, until an administrator has detached
+// it. A member of the project may do so.
+func TestAVolumeOfAnotherProvisionerIsAdoptedOnceItIsDetached(t *testing.T) {
+	for name, tc := range map[string]struct {
+		take func(*testing.T, *cinder.Cinder, volume.Spec, string) (detach func() error)
+		says string
+	}{
+		"reserved and exported, as standalone-cinder leaves it": {reserveAndExport, `its status is "attaching", not available. Its user`},
+		"attached without a server":                             {attachWithoutServer, `its status is "in-use", not available (`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onEachCinder(t, func(t *testing.T, login credentials.Login) {
+				t.Helper()
+				if os.Getenv(releaseEnv) == "17" && tc.says != `its status is "attaching", not available. Its user` {
+					return // it attaches to servers only
+				}
+				c := connect(t, login)
+				keeper := volume.NewKeeper(cinder.NewBackend(c, wait), wait)
+				there, err := c.Create(t.Context(), volume.Spec{Name: "theirs", SizeGiB: 1})
+				if err == nil {
+					there, err = cinder.NewBackend(c, wait).Ready(t.Context(), there, volume.Access{})
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				s := spec(t, c)
+				s.Adopt = there.ID
+				detach := tc.take(t, c, s, there.ID)
+				if v, _, err := keeper.Ensure(t.Context(), s); !volume.Is(err, volume.Unsuitable) || !strings.Contains(err.Error(), tc.says) {
+					t.Errorf("%+v, %v", v, err)
+				}
+				if err := detach(); err != nil {
+					t.Fatal(err)
+				}
+				if v, _, err := keeper.Ensure(t.Context(), s); err != nil || v.ID != there.ID || v.UID() != s.UID {
+					t.Errorf("%+v, %v", v, err)
+				}
+				if _, err := keeper.Remove(t.Context(), volume.Target{UID: s.UID, ID: there.ID, Noted: true, Access: s.Access}); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+func reserveAndExport(t *testing.T, c *cinder.Cinder, s volume.Spec, id string) func() error {
+	t.Helper()
+	err := c.Reserve(t.Context(), id)
+	if err == nil {
+		_, err = c.Initialize(t.Context(), id, s.Access.Client)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func() error {
+		return errors.Join(c.Terminate(t.Context(), id, s.Access.Client), c.Unreserve(t.Context(), id))
+	}
+}
+
+func attachWithoutServer(t *testing.T, c *cinder.Cinder, s volume.Spec, id string) func() error {
+	t.Helper()
+	made, err := c.Attach(t.Context(), id)
+	if err == nil {
+		_, err = c.Connect(t.Context(), made.ID, s.Access.Client)
+	}
+	if err == nil {
+		err = c.Complete(t.Context(), made.ID)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func() error { return c.Detach(t.Context(), made.ID) }
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 )
 
@@ -49,7 +50,7 @@ func (v Volume) whyNotAdopted(spec Spec) string {
 	case why != "":
 		return why
 	case v.State != Free:
-		return fmt.Sprintf("its status is %q, not available", v.Status)
+		return v.whyNotFree()
 	case spec.Type != "" && v.Type != spec.Type:
 		return fmt.Sprintf("its volume type is %q, and the storage class has %q", v.Type, spec.Type)
 	case v.SizeGiB < spec.SizeGiB:
@@ -57,6 +58,20 @@ func (v Volume) whyNotAdopted(spec Spec) string {
 	default:
 		return ""
 	}
+}
+
+// whyNotFree returns who keeps the volume from being available, as far as the storage shows it. No
+// run takes a volume from another client.
+func (v Volume) whyNotFree() string {
+	by := slices.Clone(v.Users)
+	for _, id := range v.Exports {
+		by = append(by, "export "+id)
+	}
+	why := fmt.Sprintf("its status is %q, not available", v.Status)
+	if len(by) > 0 {
+		why += " (" + strings.Join(by, ", ") + ")"
+	}
+	return why + ". Its user must release it first: docs/migrate.md has the commands"
 }
 
 // whyOfOthers returns which other claim or cluster the volume belongs to, or "". A copy, such as a

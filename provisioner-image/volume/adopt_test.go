@@ -45,6 +45,13 @@ func TestAdoptionRefusesWhatCannotBecomeTheClaims(t *testing.T) {
 			func(s *volume.Spec) { s.ClusterUID = "ours" }, "it belongs to the cluster with the UID theirs",
 		},
 		"in use": {func(s *storage) string { return s.add(volume.Occupied, nil) }, nil, `its status is "state-0", not available`},
+		"in use by another client": {
+			func(s *storage) string {
+				id := s.add(volume.Occupied, nil)
+				s.edit(id, func(v *volume.Volume) { v.Users, v.Exports = []string{"server 7"}, []string{"a-1"} })
+				return id
+			}, nil, `its status is "state-0", not available (server 7, export a-1). Its user must release it first`,
+		},
 		"another type": {
 			func(s *storage) string { return s.add(volume.Free, nil) }, func(s *volume.Spec) { s.Type = "fast" }, `"plain", and the storage class has "fast"`,
 		},
