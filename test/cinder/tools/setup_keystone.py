@@ -1,7 +1,7 @@
 """After a start of keystone: the accounts, the catalog entry of Cinder, and an application credential.
 
-Projects demo and other, user demo (member of both), user cinder for Cinder itself. What is there is left as it is, so
-that it serves a restart too.
+Projects demo and other, user demo (a member of both, and no more: docs/cinder.md says that the login needs no other role),
+user cinder for Cinder itself. What is there is left as it is, so that it serves a restart too.
 """
 import json
 import os
@@ -31,8 +31,8 @@ def make_accounts(keystone):
     users = {user: keystone.ensure('user', user, domain_id='default', password=lab_api.secret(secret))
              for user, secret in (('cinder', 'service'), ('demo', 'demo'))}
     for project, user, granted in (('service', 'cinder', ('admin', 'service')),
-                                   ('demo', 'demo', ('member', 'reader')),
-                                   ('other', 'demo', ('member', 'reader'))):
+                                   ('demo', 'demo', ('member',)),
+                                   ('other', 'demo', ('member',))):
         for role in granted:
             keystone('PUT', '/projects/%s/users/%s/roles/%s' % (projects[project], users[user], roles[role]))
     return users
