@@ -1,7 +1,6 @@
 package cinder
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,42 +29,37 @@ func (c *Cinder) Snapshots(ctx context.Context, id string) ([]string, error) {
 	return found, failure.Of(err, "list the snapshots of volume "+id, nil)
 }
 
-// whyNotDeleted returns an error that names the snapshots of a volume whose deletion Cinder refuses,
-// or nil if it has none. Cinder's own message lists all reasons that there may be (delete in its
-// volume/api.py).
-func (b *Backend) whyNotDeleted(ctx context.Context, v volume.Volume, refusal error) error {
-	refused, ok := errors.AsType[*volume.Error](refusal)
+// requestDelete requests the deletion of a volume that is not exported. If Cinder refuses it because
+// of snapshots, the error names them: Cinder's own message lists all reasons that there may be
+// (delete in its volume/api.py).
+func (b *Backend) requestDelete(ctx context.Context, v volume.Volume) error {
+	err := b.cinder.Delete(ctx, v.ID)
+	refused, ok := errors.AsType[*volume.Error](err)
 	if !ok || refused.Kind != volume.Busy {
-		return nil
+		return err
 	}
-	// If it cannot be found out, the refusal itself is the error.
-	found, err := b.cinder.Snapshots(ctx, v.ID)
-	if err != nil || len(found) == 0 {
-		return nil
+	// If they cannot be listed, the refusal itself is the error.
+	if found, listErr := b.cinder.Snapshots(ctx, v.ID); listErr == nil && len(found) > 0 {
+		return hasSnapshots(refused, found)
 	}
-	return &volume.Error{
-		Kind:  volume.Busy,
-		Doing: refused.Doing,
-		Said: fmt.Sprintf("Cinder does not delete a volume that has snapshots, and this one has %s. An administrator must delete them, or set the reclaim"+
-			" policy of the PersistentVolume to Retain to keep the volume", named(found)),
-		RequestID: refused.RequestID,
-		Err:       errors.New("Remedy: openstack volume snapshot delete " + strings.Join(found[:min(len(found), mostNamed)], " ")),
-	}
+	return err
 }
 
 // mostNamed is how many snapshots a message names.
 const mostNamed = 3
 
-func named(ids []string) string {
-	text := strings.Join(ids[:min(len(ids), mostNamed)], ", ")
-	if more := len(ids) - mostNamed; more > 0 {
+func hasSnapshots(refused *volume.Error, ids []string) error {
+	named := ids[:min(len(ids), mostNamed)]
+	text := strings.Join(named, ", ")
+	if more := len(ids) - len(named); more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
-	return text
-}
-
-// requestDelete requests the deletion of a volume that is not exported.
-func (b *Backend) requestDelete(ctx context.Context, v volume.Volume) error {
-	err := b.cinder.Delete(ctx, v.ID)
-	return cmp.Or(b.whyNotDeleted(ctx, v, err), err)
+	return &volume.Error{
+		Kind:  volume.Busy,
+		Doing: refused.Doing,
+		Said: fmt.Sprintf("Cinder does not delete a volume that has snapshots, and this one has %s. An administrator must delete them, or set the reclaim"+
+			" policy of the PersistentVolume to Retain to keep the volume", text),
+		RequestID: refused.RequestID,
+		Err:       errors.New("Remedy: openstack volume snapshot delete " + strings.Join(named, " ")),
+	}
 }
