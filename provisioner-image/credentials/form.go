@@ -94,10 +94,22 @@ func (f *form) followType() error {
 	case clouds.AuthV3ApplicationCredential:
 		f.Password, f.Token = "", ""
 	default:
-		return fmt.Errorf("auth_type %q is not supported (auth_type, OS_AUTH_TYPE): use v3password, v3token, v3applicationcredential or none."+
-			" A federated user, such as one of OpenID Connect, can create an application credential", f.AuthType)
+		return fmt.Errorf("%s is not supported (auth_type, OS_AUTH_TYPE): use v3password, v3token, v3applicationcredential or none."+
+			" A federated user, such as one of OpenID Connect, can create an application credential", f.shownType())
 	}
 	return nil
+}
+
+// pluginName matches the names of keystoneauth's plugins.
+var pluginName = regexp.MustCompile(`^[a-z0-9_]+$`)
+
+// shownType returns how an error shows the type. A block of YAML that is not a name may hold any
+// other value of the file.
+func (f *form) shownType() string {
+	if pluginName.MatchString(f.AuthType) {
+		return fmt.Sprintf("auth_type %q", f.AuthType)
+	}
+	return "this auth_type"
 }
 
 func (f *form) followFiles(origin string, files Files) error {

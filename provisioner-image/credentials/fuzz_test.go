@@ -31,6 +31,7 @@ func FuzzClouds(f *testing.F) {
 	f.Add("clouds:\n  one: &a\n    verify: false\n    profile: vendor\n    regions: [V, {name: R, values: {auth: {domain_id: d}}}]\n    auth:\n")
 	f.Add("clouds:\n  one: {networks: [&a x, *a, [[[[]]]]]}\n  two:\n    auth:\n")
 	f.Add("clouds:\n  one:\n    auth_type: v3token\n    networks: [1]\n    auth: !!map\n      token: 007\n")
+	f.Add("clouds:\n  one:\n    auth_type: |\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		text += "\n      password: " + secret + "\n"
 		mustHide(t, text, func() (credentials.Login, error) {
