@@ -104,19 +104,6 @@ func TestLoginAsksKeystoneForToken(t *testing.T) {
 	}
 }
 
-// The catalog may name an address that this network does not reach, or several regions.
-func TestAnEndpointOfTheLoginIsUsedInsteadOfTheCatalogs(t *testing.T) {
-	for _, release := range cindertest.Releases() {
-		k, server := keystone(t)
-		server.SetRelease(release)
-		k.CatalogURL = "http://192.0.2.1:8776/v3/" + cindertest.Project
-		c := connect(t, credentials.Login{AuthURL: k.URL + "/v3", Endpoint: server.Endpoint(), Username: "u", Password: "Passw0rd!", Project: "p"})
-		if _, err := c.Find(t.Context(), "x"); err != nil || k.Tokens.Load() != 1 {
-			t.Errorf("Cinder %d: %d tokens, %v", release, k.Tokens.Load(), err)
-		}
-	}
-}
-
 // Some catalogs name Cinder without a version, or without a project, which it wants before Yoga.
 func TestCatalogWithoutVersionIsV3(t *testing.T) {
 	for _, release := range cindertest.Releases() {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"testing"
 
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder"
@@ -67,18 +66,5 @@ func TestPlaceIsEndpointRegionAndProject(t *testing.T) {
 				t.Errorf("%s, want %s", got, tc.want)
 			}
 		})
-	}
-}
-
-func TestARegionIsNamedWhereTheCatalogHasSeveral(t *testing.T) {
-	login := credentials.Login{AuthURL: catalog(t), Username: "u", Password: "x", Project: "p"}
-	_, err := cinder.Connect(t.Context(), login, http.Client{}, wait)
-	if !volume.Is(err, volume.Misconfigured) || !strings.Contains(err.Error(), "Cinder is in the regions one, two, and the login names none of them: name one") {
-		t.Error(err)
-	}
-	login.EndpointType = "internal" // only the regions of this interface count
-	_, err = cinder.Connect(t.Context(), login, http.Client{}, wait)
-	if err == nil || strings.Contains(err.Error(), "regions") {
-		t.Error(err)
 	}
 }
