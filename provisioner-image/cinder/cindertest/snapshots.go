@@ -14,6 +14,20 @@ func (s *Server) snapshotsOf(volumeID string) []string {
 	return slices.DeleteFunc(ids, func(id string) bool { return volumeID != "" && s.snapshots[id] != volumeID })
 }
 
+// AddSnapshot makes a snapshot of a volume without a request and returns its ID.
+func (s *Server) AddSnapshot(volumeID string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.addSnapshot(volumeID)
+}
+
+func (s *Server) addSnapshot(volumeID string) string {
+	s.made++
+	id := fmt.Sprintf("%08d-0000-4000-8000-000000005a57", s.made)
+	s.snapshots[id] = volumeID
+	return id
+}
+
 func (s *Server) onSnapshots(r *http.Request, parts []string) answer {
 	switch {
 	case r.Method == http.MethodGet && len(parts) == 0:
@@ -58,8 +72,5 @@ func (s *Server) snapshot(r *http.Request) answer {
 	case v.Status != "available" && !body.Snapshot.Force:
 		return fault(http.StatusBadRequest, "Invalid volume: Volume %s status must be available, but current status is: %s.", v.ID, v.Status)
 	}
-	s.made++
-	id := fmt.Sprintf("%08d-0000-4000-8000-000000005a57", s.made)
-	s.snapshots[id] = v.ID
-	return answer{http.StatusAccepted, map[string]any{"snapshot": s.shownSnapshot(id)}}
+	return answer{http.StatusAccepted, map[string]any{"snapshot": s.shownSnapshot(s.addSnapshot(v.ID))}}
 }
