@@ -84,24 +84,20 @@ func connectKeystone(ctx context.Context, login credentials.Login, client http.C
 	if err := checkRegion(provider, login); err != nil {
 		return nil, err
 	}
-	api, err := openstack.NewBlockStorageV3(provider, gophercloud.EndpointOpts{
-		Region:       login.Region,
-		Availability: gophercloud.Availability(login.EndpointType),
-	})
-	if err != nil {
-		return nil, noEndpoint(err, login)
+	endpoint := place.Endpoint(provider, login.Region, cmp.Or(gophercloud.Availability(login.EndpointType), gophercloud.AvailabilityPublic))
+	if endpoint == "" {
+		return nil, noEndpoint(login)
 	}
+	api := &gophercloud.ServiceClient{ProviderClient: provider, Endpoint: endpoint, Type: "block-storage"}
 	addVersion(api)
 	return &Cinder{api: api}, nil
 }
 
-// versionInPath matches the endpoints of a catalog that name the version of the API. In others it
-// is to be added, and the project where this Cinder wants it.
-var versionInPath = regexp.MustCompile(`/v[0-9][0-9.]*/`)
-
+// addVersion adds the version of the API to an endpoint that does not name it, and the project where
+// this Cinder wants it.
 func addVersion(api *gophercloud.ServiceClient) {
 	at, err := url.Parse(api.Endpoint)
-	if err != nil || versionInPath.MatchString(at.Path) {
+	if err != nil || place.VersionIn(at.Path) != "" {
 		return
 	}
 	api.Endpoint += "v3/"

@@ -52,18 +52,12 @@ func refused(err error, login credentials.Login) error {
 	return err
 }
 
-// noEndpoint returns an error that says which part of keystone's catalog has no Cinder, or what is
-// wrong with its answer where gophercloud asks it for its versions.
-func noEndpoint(err error, login credentials.Login) error {
-	const doing = "find Cinder in keystone's catalog"
-	if _, answered := failure.AnswerIn(err); answered {
-		return failure.Of(err, doing, failure.Misconfigured(http.StatusNotFound))
-	}
+// noEndpoint returns an error that says which part of keystone's catalog has no Cinder.
+func noEndpoint(login credentials.Login) error {
 	return &volume.Error{
 		Kind:  volume.Misconfigured,
-		Doing: doing,
+		Doing: "find Cinder in keystone's catalog",
 		Said: fmt.Sprintf("keystone lists no block-storage endpoint for region %q and endpoint type %q",
 			login.Region, login.EndpointType),
-		Err: err,
 	}
 }

@@ -4,9 +4,12 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder/cindertest"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/credentials"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
@@ -66,5 +69,62 @@ func TestPlaceIsEndpointRegionAndProject(t *testing.T) {
 				t.Errorf("%s, want %s", got, tc.want)
 			}
 		})
+	}
+}
+
+// Some catalogs name Cinder without a version, or without a project, which it wants before Yoga.
+// Cinder is not asked for its versions: a proxy may answer with a page of its own.
+func TestCatalogWithoutVersionIsV3(t *testing.T) {
+	for _, release := range cindertest.Releases() {
+		for _, tc := range []struct {
+			kind, below string
+			asked       []string
+		}{
+			{"volumev3", "/v3/" + cindertest.Project, []string{"/volume/v3/" + cindertest.Project + "/volumes/detail"}},
+			{"volumev3", "", []string{"/volume/v3/volumes/detail"}},
+			{"block-storage", "/", []string{"/volume/v3/volumes/detail"}},
+		} {
+			k, server := keystone(t)
+			server.SetRelease(release)
+			var asked []string
+			front := proxy(t, server, func(r *http.Request) { asked = append(asked, r.URL.Path) })
+			k.Type, k.CatalogURL = tc.kind, front.URL+"/volume"+tc.below
+			c := connect(t, credentials.Login{
+				AuthURL: k.URL + "/v3", Username: "u", Password: "Passw0rd!", Project: "p", Insecure: true,
+			})
+			_, err := c.Find(t.Context(), "x")
+			want := tc.asked
+			if release == 17 && tc.below != "/v3/"+cindertest.Project {
+				want = append(want, "/volume/v3/"+cindertest.Project+"/volumes/detail")
+			}
+			if err != nil || !slices.Equal(asked, want) {
+				t.Errorf("Cinder %d, %s at %q: asked %q (%v), want %q", release, tc.kind, tc.below, asked, err, want)
+			}
+		}
+	}
+}
+
+// Of the catalog's addresses only one of the third version is used.
+func TestOnlyAnEndpointOfTheThirdVersionIsUsed(t *testing.T) {
+	for address, found := range map[string]string{
+		"http://192.0.2.1:8776/v2/" + cindertest.Project: "",
+		"http://192.0.2.1:8776/v1":                       "",
+		"http://192.0.2.1:8776/v3":                       "http://192.0.2.1:8776/v3",
+		"http://192.0.2.1/volume":                        "http://192.0.2.1/volume/v3",
+		"":                                               "",
+	} {
+		k, _ := keystone(t)
+		k.CatalogURL, k.Type = address, "volume"
+		login := credentials.Login{AuthURL: k.URL + "/v3", Username: "u", Password: "Passw0rd!", Project: "p"}
+		c, err := cinder.Connect(t.Context(), login, http.Client{}, wait)
+		if found == "" {
+			if !volume.Is(err, volume.Misconfigured) || !strings.Contains(err.Error(), "keystone lists no block-storage endpoint") {
+				t.Errorf("%q: %v", address, err)
+			}
+			continue
+		}
+		if err != nil || cinder.NewBackend(c, wait).Place().Endpoint != found {
+			t.Errorf("%q: %v", address, err)
+		}
 	}
 }

@@ -74,15 +74,6 @@ func TestPasswordIsNotSentWhereKeystoneRedirects(t *testing.T) {
 	}
 }
 
-// gophercloud asks an endpoint without a version for its versions, with the token.
-func TestTokenIsNotSentWhereTheListOfVersionsRedirects(t *testing.T) {
-	k, _ := keystone(t)
-	other := otherHost(t)
-	k.CatalogURL, k.Type = redirecting(t, http.StatusTemporaryRedirect, other), "block-storage"
-	_, err := cinder.Connect(t.Context(), credentials.Login{AuthURL: k.URL + "/v3", Username: "u", Password: "Passw0rd!", Project: "p"}, http.Client{}, wait)
-	mustBeRedirect(t, err, other)
-}
-
 // What a redirect says is shown to an administrator.
 func TestRedirectIsShownInOneLine(t *testing.T) {
 	for location, shown := range map[string]string{

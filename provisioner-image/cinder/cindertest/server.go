@@ -185,9 +185,6 @@ var projectForm = regexp.MustCompile(`^[0-9a-f-]+$`)
 
 // route removes version and project from the path and serves the rest.
 func (s *Server) route(r *http.Request) answer {
-	if r.URL.Path == "/" {
-		return s.versions()
-	}
 	path, ok := strings.CutPrefix(r.URL.Path, "/v3/")
 	_, project, hasToken := strings.Cut(r.Header.Get("X-Auth-Token"), ":")
 	if !ok || !hasToken {
@@ -209,17 +206,6 @@ func (s *Server) route(r *http.Request) answer {
 	default:
 		return s.resource(r, parts)
 	}
-}
-
-// versions is the answer to a URL without a version. 17 still knows the second one.
-func (s *Server) versions() answer {
-	all := []any{map[string]any{
-		"id": "v3.0", "status": "CURRENT", "version": fmt.Sprintf("3.%d", s.MaxMicro), "min_version": "3.0",
-	}}
-	if s.Release < xena {
-		all = slices.Insert(all, 0, any(map[string]any{"id": "v2.0", "status": "DEPRECATED", "version": "", "min_version": ""}))
-	}
-	return answer{http.StatusMultipleChoices, map[string]any{"versions": all}}
 }
 
 // yoga is the first release with URLs without a project, and with a rule for projects in URLs.

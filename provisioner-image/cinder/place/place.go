@@ -2,6 +2,8 @@ package place
 
 import (
 	"net/url"
+	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/gophercloud/gophercloud/v2"
@@ -47,6 +49,56 @@ func regionOf(token loggedIn, endpoint string) string {
 		}
 	}
 	return ""
+}
+
+// types are the types that catalogs give the service of Cinder's third version, the official one
+// first (openstack/service-types-authority). "volumev2" is none of them.
+var types = []string{"block-storage", "volumev3", "volume", "block-store"}
+
+// version matches the version of the API in the path of an endpoint.
+var version = regexp.MustCompile(`/(v[0-9][0-9.]*)/`)
+
+// VersionIn returns the version of the API that the path of an endpoint names, such as "v3", or "".
+func VersionIn(path string) string {
+	if found := version.FindStringSubmatch(path + "/"); found != nil {
+		return found[1]
+	}
+	return ""
+}
+
+// Endpoint returns the address of Cinder in the catalog that keystone has sent, with a slash at its
+// end, or "". Without a region it is the first one. An address without a version is one of the
+// third: every supported Cinder has it. Cinder is not asked for its versions, as V3Endpoint in
+// gophercloud's openstack/endpoint.go does: a Cinder that was down during the login was once taken
+// for a catalog without one, and a proxy need not pass that request.
+func Endpoint(provider *gophercloud.ProviderClient, region string, to gophercloud.Availability) string {
+	token, ok := provider.GetAuthResult().(loggedIn)
+	if !ok {
+		return ""
+	}
+	catalog, err := token.ExtractServiceCatalog()
+	if err != nil {
+		return ""
+	}
+	for _, entry := range catalog.Entries {
+		for _, e := range entry.Endpoints {
+			isThere := gophercloud.Availability(e.Interface) == to && (region == "" || e.Region == region || e.RegionID == region)
+			if isThere && slices.Contains(types, entry.Type) && isThird(e.URL) {
+				return gophercloud.NormalizeURL(e.URL)
+			}
+		}
+	}
+	return ""
+}
+
+// isThird reports whether an address is one of the third version of the API, as far as it says that.
+func isThird(address string) bool {
+	at, err := url.Parse(address)
+	if err != nil || address == "" {
+		return false
+	}
+	named := VersionIn(at.Path)
+	return named == "" || named == "v3" || strings.HasPrefix(named, "v3.")
 }
 
 // loggedIn is what keystone has answered to a login, or about a token that was given.
