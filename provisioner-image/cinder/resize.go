@@ -3,7 +3,6 @@ package cinder
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
@@ -31,18 +30,34 @@ func (b *Backend) extend(ctx context.Context, v volume.Volume, gib int, a volume
 	if v.State == volume.Failed {
 		return v, b.cinder.FailureOf(ctx, v)
 	}
-	if err := b.cinder.Extend(ctx, v.ID, gib, v.Status == inUse); err != nil {
+	requestID, err := b.cinder.Extend(ctx, v.ID, gib, v.Status == inUse)
+	if err != nil {
 		return b.notExtended(ctx, v, a, err)
 	}
-	return b.poll(ctx, v, func(v volume.Volume) (bool, error) { return b.hasSize(ctx, v, gib) })
+	looks := 0
+	grown, err := b.poll(ctx, v, func(v volume.Volume) (bool, error) {
+		if !isBusy(v) {
+			looks++
+		}
+		return b.hasSize(ctx, v, gib, requestID, looks == mostLooks)
+	})
+	if err != nil {
+		return b.notExtended(ctx, v, a, err)
+	}
+	return grown, nil
 }
+
+// mostLooks is how often a volume of the old size is looked at until Cinder has said why it is not
+// larger. The scheduler gives it its former status back before it writes the message (extend_volume
+// in cinder/scheduler/manager.py).
+const mostLooks = 5
 
 // notExtended returns why Cinder does not extend the volume, and reserves it again: no later run
 // may do so, if the claim then asks for what it has.
 func (b *Backend) notExtended(
 	ctx context.Context, v volume.Volume, a volume.Access, refusal error,
 ) (volume.Volume, error) {
-	if volume.Is(refusal, volume.Unavailable) {
+	if volume.Is(refusal, volume.Unavailable) || ctx.Err() != nil {
 		return v, refusal
 	}
 	now, err := b.cinder.Get(ctx, v.ID)
@@ -70,21 +85,20 @@ func sizeOrStatus(refusal error, before, now volume.Volume) error {
 
 // hasSize reports whether the volume has the size that was asked for. The error says why it never
 // will.
-func (b *Backend) hasSize(ctx context.Context, v volume.Volume, gib int) (bool, error) {
+func (b *Backend) hasSize(ctx context.Context, v volume.Volume, gib int, requestID string, isLast bool) (bool, error) {
 	switch {
 	case v.State == volume.Failed:
 		return false, b.cinder.FailureOf(ctx, v)
 	case isBusy(v):
 		return false, nil
-	case v.SizeGiB < gib:
-		return false, &volume.Error{
-			Kind:  volume.Busy,
-			Doing: "extend volume " + v.ID,
-			Said:  fmt.Sprintf("its size is still %d GiB", v.SizeGiB),
-		}
-	default:
+	case v.SizeGiB >= gib:
 		return true, nil
 	}
+	refusal, isSaid := b.cinder.notExtended(ctx, v, requestID)
+	if isSaid || isLast {
+		return false, refusal
+	}
+	return false, nil
 }
 
 // restoreReservation reserves and attaches the volume again after extending ended the reservation

@@ -126,3 +126,41 @@ func TestExtendOfAVolumeInUseBefore342IsMisconfigured(t *testing.T) {
 		}
 	}
 }
+
+// What Cinder said of an earlier request, of another action, or to another volume is no reason.
+func TestOnlyTheMessageOfTheFailureIsItsReason(t *testing.T) {
+	const nova, room, driver = "VOLUME_VOLUME_007_009", "VOLUME_VOLUME_007_003", "VOLUME_VOLUME_007_010"
+	for name, tc := range map[string]struct {
+		event, status string
+		kind          volume.Kind
+		said          string
+	}{
+		"an extend that Nova was not told of, before one that failed": {nova, "error_extending", volume.Unavailable, `its status is "error_extending": the reason is unknown`},
+		"an extend without room, before one that failed":              {room, "error_extending", volume.Unavailable, `its status is "error_extending": the reason is unknown`},
+		"the extend that failed":                                      {driver, "error_extending", volume.Unavailable, ": said (request req-of-another)"},
+		"an extend, before the volume failed":                         {driver, "error", volume.Unavailable, `its status is "error": the reason is unknown`},
+		"an earlier extend without room":                              {room, "", volume.Busy, "its size is still 1 GiB: the reason is unknown"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			keeper, server := start(t)
+			v, _, err := keeper.Ensure(t.Context(), wanted)
+			if err != nil {
+				t.Fatal(err)
+			}
+			server.Say(v.ID, tc.event, "said", "req-of-another")
+			if tc.status != "" {
+				server.SetStatus(v.ID, tc.status)
+			}
+			server.Instead = func(r *http.Request) *cindertest.Reply {
+				if r.Method == http.MethodPost {
+					return &cindertest.Reply{Status: http.StatusAccepted, Header: map[string]string{"X-Compute-Request-Id": "req-of-this"}}
+				}
+				return nil
+			}
+			_, err = keeper.Grow(t.Context(), volume.Growth{Named: volume.Named{UID: uid, ID: v.ID}, SizeGiB: 2})
+			if !volume.Is(err, tc.kind) || !strings.Contains(err.Error(), tc.said) {
+				t.Errorf("%v, want %q", err, tc.said)
+			}
+		})
+	}
+}

@@ -55,6 +55,35 @@ func testGrow(t *testing.T, login credentials.Login, api volume.Method) {
 	}
 }
 
+// Where no backend has room, Cinder's scheduler gives the volume its former status back, and says why
+// only in a message. The volume keeps its export, and grows as far as there is room.
+func TestGrowWithoutRoomSaysSo(t *testing.T) {
+	for _, api := range []volume.Method{cinder.Auto, cinder.Reserve} {
+		t.Run(string(api), func(t *testing.T) {
+			onEachCinder(t, func(t *testing.T, login credentials.Login) {
+				t.Helper()
+				c := connect(t, login)
+				s := spec(t, c)
+				s.Access.Method = api
+				keeper := volume.NewKeeper(cinder.NewBackend(c, wait), wait)
+				v, _, err := keeper.Ensure(t.Context(), s)
+				if err != nil {
+					t.Fatal(err)
+				}
+				_, held := export(t, keeper, v, s)
+				growth := volume.Growth{Named: volume.Named{UID: s.UID, ID: v.ID, Access: held}, SizeGiB: 100_000}
+				if grown, err := keeper.Grow(t.Context(), growth); !volume.Is(err, volume.Full) || !strings.Contains(err.Error(), "Could not find any available weighted backend") {
+					t.Errorf("%+v, %v", grown, err)
+				}
+				growth.SizeGiB = 2
+				if grown, err := keeper.Grow(t.Context(), growth); err != nil || grown.SizeGiB != 2 || grown.Status != "in-use" {
+					t.Errorf("%+v, %v", grown, err)
+				}
+			})
+		})
+	}
+}
+
 // The source is exported while it is cloned, by either method.
 func TestCloneOfVolumeInUse(t *testing.T) {
 	for _, api := range []volume.Method{cinder.Auto, cinder.Reserve} {

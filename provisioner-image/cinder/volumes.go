@@ -149,19 +149,21 @@ func (c *Cinder) Delete(ctx context.Context, id string) error {
 // extendInUse is the first microversion that extends a volume in use.
 const extendInUse = "3.42"
 
-// Extend requests a larger size. Cinder extends the volume later. By 400 it refuses the size,
-// unless it is the volume's status that does not allow it.
-func (c *Cinder) Extend(ctx context.Context, id string, gib int, attached bool) error {
+// Extend requests a larger size. Cinder extends the volume later. By 400 it refuses the size, unless
+// it is the volume's status that does not allow it. The ID of the request is the one that Cinder's
+// messages have: without keystone it is not that of X-Openstack-Request-Id in every release
+// (_set_request_id_header in cinder/api/openstack/wsgi.py, NoAuthMiddleware in api/middleware/auth.py).
+func (c *Cinder) Extend(ctx context.Context, id string, gib int, attached bool) (requestID string, err error) {
 	api := c.api
 	if attached {
 		api = c.at(extendInUse)
 	}
-	err := volumes.ExtendSize(ctx, api, id, volumes.ExtendSizeOpts{NewSize: gib}).ExtractErr()
+	result := volumes.ExtendSize(ctx, api, id, volumes.ExtendSizeOpts{NewSize: gib})
 	special := failure.Kinds{http.StatusBadRequest: volume.Unsuitable}
-	if failure.IsOfSize(err) {
+	if failure.IsOfSize(result.Err) {
 		special = failure.Unsuitable
 	}
-	return failure.Of(err, "extend volume "+id, special)
+	return result.Header.Get("X-Compute-Request-Id"), failure.Of(result.Err, "extend volume "+id, special)
 }
 
 // readOnly is a key in the metadata that Cinder itself sets, from a volume's first attachment on.

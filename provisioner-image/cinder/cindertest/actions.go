@@ -175,6 +175,9 @@ func (s *Server) extend(v *disk, size, micro int) answer {
 		return *refused
 	}
 	v.before, v.grow, v.looks = v.Status, size, 0
+	if size > s.Room {
+		v.unsaid = s.requestID()
+	}
 	v.Status = "extending"
 	return answer{http.StatusAccepted, nil}
 }

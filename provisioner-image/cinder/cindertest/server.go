@@ -49,6 +49,8 @@ type Server struct {
 	// MaxSize is the largest size that every volume type allows, and VolumeLimit the largest that
 	// the project's quota does, in GiB. Zero is no limit.
 	MaxSize, VolumeLimit int
+	// Room is the largest size that a backend has room for to extend a volume to, in GiB.
+	Room int
 	// Release is the major version of Cinder whose answers these are: 17 (Victoria), 21 (Zed), 26
 	// or 28.
 	Release int
@@ -73,6 +75,9 @@ type Server struct {
 	uses    map[string]*use
 	// snapshots are the volumes' IDs by those of their snapshots.
 	snapshots map[string]string
+	// served counts the requests, and said are the messages about volumes.
+	served int
+	said   []message
 }
 
 // Releases lists the releases of Cinder that a Server can be.
@@ -90,7 +95,7 @@ func NewRelease(release int) *Server {
 
 // NewUnserved returns a server without an address: its Handler serves.
 func NewUnserved(release int) *Server {
-	s := &Server{Quota: 10, Slow: 1, volumes: map[string]*disk{}, uses: map[string]*use{}, snapshots: map[string]string{}}
+	s := &Server{Quota: 10, Slow: 1, Room: 10000, volumes: map[string]*disk{}, uses: map[string]*use{}, snapshots: map[string]string{}}
 	s.SetRelease(release)
 	return s
 }
@@ -123,6 +128,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.mu.Lock()
+	s.served++
+	w.Header().Set("X-Compute-Request-Id", s.requestID())
 	a := s.route(r)
 	s.mu.Unlock()
 	switch fate {
@@ -149,6 +156,11 @@ func (s *Server) instead(w http.ResponseWriter, r *http.Request) bool {
 	w.WriteHeader(reply.Status)
 	_, _ = w.Write([]byte(reply.Body)) // the client closed the connection: the test will notice
 	return true
+}
+
+// requestID is the ID by which Cinder's messages know the present request.
+func (s *Server) requestID() string {
+	return fmt.Sprintf("req-%08d-0000-4000-8000-000000000000", s.served)
 }
 
 // answer is a status and a body.
@@ -259,7 +271,7 @@ func (s *Server) resource(r *http.Request, parts []string) answer {
 	case "GET limits":
 		return s.limits()
 	case "GET messages":
-		return s.messages(r)
+		return s.messages(r.URL.Query().Get("resource_uuid"))
 	default:
 		return noSuchURL()
 	}

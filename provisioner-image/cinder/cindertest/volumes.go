@@ -68,6 +68,8 @@ type disk struct {
 	// before is the status before extending, and grow the new size.
 	before string
 	grow   int
+	// unsaid is the ID of a request to extend that no backend has room for, until a message says so.
+	unsaid string
 }
 
 func (v *disk) isFibre() bool { return v.Type == TypeFibre || v.Type == TypeMultiattach }
@@ -295,9 +297,15 @@ func (s *Server) show(id string) answer {
 func (s *Server) pass(v *disk) {
 	switch {
 	case v.Status == "creating" && v.Type == TypeFull:
+		s.say(v.ID, "VOLUME_VOLUME_001_003", "schedule allocate volume:"+noRoom, "req-58f4c51d-1217-4e02-ad83-ad31052457f1")
 		v.Status = "error"
 	case v.Status == "creating", v.Status == "detaching":
 		v.Status = "available"
+	case v.Status == "extending" && v.unsaid != "":
+		v.Status, v.looks = v.before, 0
+	case v.unsaid != "" && v.looks > 1:
+		s.say(v.ID, "VOLUME_VOLUME_007_003", "extend volume:"+noRoom, v.unsaid)
+		v.unsaid = ""
 	case v.Status == "extending":
 		v.Status, v.Size = v.before, v.grow
 	case v.Status == "deleting":
@@ -318,18 +326,4 @@ func (s *Server) remove(id string) answer {
 	}
 	v.Status, v.looks, v.exported = "deleting", 0, false
 	return answer{http.StatusAccepted, nil}
-}
-
-func (s *Server) messages(r *http.Request) answer {
-	id := r.URL.Query().Get("resource_uuid")
-	found := []map[string]any{}
-	if v := s.volumes[id]; v != nil && v.Type == TypeFull {
-		found = append(found, map[string]any{
-			"id": "5072e44b-ffdf-4357-a0f9-e9b56073ef3d", "event_id": "VOLUME_VOLUME_001_003",
-			"user_message":  "schedule allocate volume:Could not find any available weighted backend.",
-			"message_level": "ERROR", "created_at": "2026-11-20T05:06:56.872640",
-			"request_id": "req-58f4c51d-1217-4e02-ad83-ad31052457f1", "resource_type": "VOLUME", "resource_uuid": id,
-		})
-	}
-	return answer{http.StatusOK, map[string]any{"messages": found}}
 }
