@@ -203,6 +203,7 @@ func toVolume(v *volumes.Volume) volume.Volume {
 		Origin:    cmp.Or(v.SourceVolID, v.SnapshotID),
 		Users:     users(v.Attachments),
 		Exports:   exports(v.Attachments),
+		Encrypted: v.Encrypted,
 		Shareable: v.Multiattach,
 	}
 }

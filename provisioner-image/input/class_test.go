@@ -2,8 +2,8 @@ package input_test
 
 import (
 	"errors"
-	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -55,65 +55,6 @@ func TestFileSystemIsWrittenInEitherWay(t *testing.T) {
 	} {
 		if task, err := with(t, properties, nil); err != nil || task.FSType != "ext4" {
 			t.Errorf("%s: %q, %v", name, task.FSType, err)
-		}
-	}
-}
-
-// A volume is made in a zone that the class's allowedTopologies name, and pods use it there: the
-// selected node's zone, or without a node one that stays the same for the claim. A zone that the
-// class names as a parameter comes first.
-func TestAllowedTopologiesReachTheZone(t *testing.T) {
-	zones := func(all ...string) map[string][]string {
-		return map[string][]string{corev1.LabelTopologyZone: all, corev1.LabelTopologyRegion: {"r"}}
-	}
-	tests := map[string]struct {
-		availability, selected string
-		allowed                []map[string][]string
-		zone                   string
-		kept                   bool
-	}{
-		"one zone":                           {"", "", []map[string][]string{zones("east")}, "east", true},
-		"one of several":                     {"", "", []map[string][]string{zones("c", "b"), zones("a")}, "b", true},
-		"the selected node's":                {"", "c", []map[string][]string{zones("c", "b"), zones("a")}, "c", true},
-		"a node that is not allowed":         {"", "z", []map[string][]string{zones("c", "b"), zones("a")}, "b", true},
-		"selected-node, Immediate":           {"selected-node", "", []map[string][]string{zones("east")}, "east", true},
-		"the class's own":                    {"nova", "", []map[string][]string{zones("east")}, "nova", false},
-		"an alternative without a zone":      {"", "", []map[string][]string{zones("east"), {corev1.LabelTopologyRegion: {"r"}}}, "", false},
-		"none":                               {"", "east", nil, "", false},
-		"selected-node without restrictions": {"selected-node", "east", nil, "east", true},
-	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			task, err := with(t, map[string]string{"availability": tc.availability}, func(r *contract.Requests, _ fstest.MapFS) {
-				r.Items[0].SelectedZone, r.Items[0].AllowedTopologies = tc.selected, tc.allowed
-			})
-			if err != nil || task.Volume.Zone != tc.zone {
-				t.Fatalf("the zone is %q, %v", task.Volume.Zone, err)
-			}
-			affinity := task.PV.Spec.NodeAffinity
-			if (affinity != nil) != tc.kept || tc.kept && affinity.Required.NodeSelectorTerms[0].MatchExpressions[0].Values[0] != tc.zone {
-				t.Errorf("pods are kept in %v", affinity)
-			}
-		})
-	}
-}
-
-// Claims of a class are spread over the zones that it allows.
-func TestClaimsAreSpreadOverTheAllowedZones(t *testing.T) {
-	made := map[string]int{}
-	for i := range 60 {
-		task, err := with(t, map[string]string{"availability": ""}, func(r *contract.Requests, files fstest.MapFS) {
-			r.Items[0].UID = fmt.Sprintf("uid-%d", i)
-			r.Items[0].AllowedTopologies = []map[string][]string{{corev1.LabelTopologyZone: {"a", "b", "c"}}}
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		made[task.Volume.Zone]++
-	}
-	for _, zone := range []string{"a", "b", "c"} {
-		if made[zone] < 5 {
-			t.Errorf("made in zones: %v", made)
 		}
 	}
 }
@@ -213,12 +154,8 @@ func TestPropertiesDescribeTheVolume(t *testing.T) {
 		t.Fatal(err)
 	}
 	v := task.Volume
-	if v.ClusterUID != "c-1" || v.Name != "it_s one-shop-da_ta" || v.Zone != "east" || v.Source.SnapshotID != "s-1" || v.Adopt != "" {
+	if v.ClusterUID != "c-1" || v.Name != "it_s one-shop-da_ta" || v.Zone != "" || !slices.Equal(v.Zones, []string{"east"}) || !task.InZone || v.Source.SnapshotID != "s-1" || v.Adopt != "" {
 		t.Errorf("%+v", v)
-	}
-	terms := task.PV.Spec.NodeAffinity.Required.NodeSelectorTerms
-	if len(terms) != 1 || terms[0].MatchExpressions[0].Values[0] != "east" {
-		t.Errorf("pods are kept in %v", terms)
 	}
 	if v.Metadata["team"] != "blue" || v.Metadata["from"] != "silver" || v.Metadata["flex-provisioner.io/claim-name"] != "da_ta" {
 		t.Errorf("metadata %v", v.Metadata)

@@ -42,6 +42,8 @@ type Task struct {
 	Login credentials.Login
 	// Volume is what the claim wants of the storage.
 	Volume volume.Spec
+	// InZone is true if pods can use the volume only in its zone.
+	InZone bool
 	// Options are what the class says about the PV's source.
 	mapper.Options
 
@@ -141,7 +143,7 @@ func (task *Task) readClaim(in Sources, c class) error {
 		// Growing and deleting do not depend on how the volume is mounted.
 		return nil
 	}
-	if err := errors.Join(checkClone(task.Request, c, task.Volume.Adopt), task.restrictToZone(c)); err != nil {
+	if err := errors.Join(checkClone(task.Request, c, task.Volume.Adopt), task.setZone(c)); err != nil {
 		return err
 	}
 	task.Options, err = options(in, c)

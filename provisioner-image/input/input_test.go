@@ -64,7 +64,7 @@ func TestReadReturnsTheTask(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := volume.Spec{
-		UID: uid, Name: "pvc-" + uid, SizeGiB: 2, Type: "fast", Zone: "nova",
+		UID: uid, Name: "pvc-" + uid, SizeGiB: 2, Type: "fast", Zone: "nova", Zones: []string{"nova"},
 		Metadata: map[string]string{
 			"flex-provisioner.io/claim-uid":       uid,
 			"flex-provisioner.io/claim-namespace": "shop",

@@ -34,7 +34,6 @@ func spec(in Sources, r contract.Request, c class) (volume.Spec, error) {
 		Name:       name,
 		SizeGiB:    gib,
 		Type:       c.volumeType,
-		Zone:       zone(r, c),
 		Metadata:   extra,
 		Hints:      hints,
 		Source:     volume.Source{SnapshotID: c.snapshot},

@@ -10,30 +10,49 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
-// selectedZone is the value of availability that means the zone of the selected node.
-const selectedZone = "selected-node"
+// Values of availability that name no zone.
+const (
+	// selectedZone means the zone of the selected node.
+	selectedZone = "selected-node"
+	// ignoredZone means that the storage's zones are not those of the nodes, so that every node
+	// reaches every volume.
+	ignoredZone = "ignore"
+)
 
-// zone returns where the volume is made: where the class says or, if it does not, in a zone that
-// its allowedTopologies name. It is "" where neither says it: the storage chooses.
-func zone(r contract.Request, c class) string {
-	if !followsNodes(r, c) {
-		return c.zone
+// setZone says in which zone the storage is asked to make the volume, in which zones the volume may
+// be, and whether pods can use it only there. For a volume with content no zone is asked for: Cinder
+// makes a clone in the zone of its source, and refuses any other, by cloned_volume_same_az
+// (_extract_availability_zones in cinder/volume/flows/api/create_volume.py).
+func (task *Task) setZone(c class) error {
+	r, v := task.Request, &task.Volume
+	v.Zones = zones(r, c)
+	if c.zone == selectedZone && len(v.Zones) == 0 {
+		return fault(contract.ExitConfig, errors.New("availability is "+selectedZone+", but the claim's zone is unknown: set"+
+			" volumeBindingMode WaitForFirstConsumer in the class, and label the nodes with "+corev1.LabelTopologyZone+
+			"; or name zones in the class's allowedTopologies"))
 	}
-	allowed := allowedZones(r)
-	switch {
-	case r.SelectedZone != "" && (len(allowed) == 0 || slices.Contains(allowed, r.SelectedZone)):
-		return r.SelectedZone
-	case len(allowed) > 0:
-		return pick(allowed, r.UID)
-	default:
-		return ""
+	task.InZone = c.zone == selectedZone || c.zone == "" && len(v.Zones) > 0
+	v.AnyZone = c.zone == ignoredZone
+	if !v.AnyZone && !v.HasContent() && r.Source == nil && len(v.Zones) > 0 {
+		v.Zone = pick(v.Zones, r.UID)
+		v.Zones = []string{v.Zone}
 	}
+	return nil
 }
 
-// followsNodes reports whether the volume is made in a zone of the nodes, so that only pods there
-// can use it.
-func followsNodes(r contract.Request, c class) bool {
-	return c.zone == selectedZone || c.zone == "" && len(allowedZones(r)) > 0
+// zones returns where the volume may be: in the zone that the class names, in that of the selected
+// node, or in those that the class's allowedTopologies name. There are none if it may be anywhere.
+func zones(r contract.Request, c class) []string {
+	switch allowed := allowedZones(r); {
+	case c.zone != "" && c.zone != selectedZone && c.zone != ignoredZone:
+		return []string{c.zone}
+	case c.zone == "" && len(allowed) == 0:
+		return nil
+	case r.SelectedZone != "" && (len(allowed) == 0 || slices.Contains(allowed, r.SelectedZone)):
+		return []string{r.SelectedZone}
+	default:
+		return allowed
+	}
 }
 
 // allowedZones returns the zones that the class's allowedTopologies name, sorted. There are none if
@@ -55,29 +74,4 @@ func pick(zones []string, uid string) string {
 	hash := fnv.New32a()
 	_, _ = hash.Write([]byte(uid)) // a hash accepts everything
 	return zones[int(hash.Sum32()>>1)%len(zones)]
-}
-
-// restrictToZone lets pods use the PV only in the volume's zone, if that is a zone of the nodes.
-func (task *Task) restrictToZone(c class) error {
-	if !followsNodes(task.Request, c) {
-		return nil
-	}
-	where := zone(task.Request, c)
-	if where == "" {
-		return fault(contract.ExitConfig, errors.New("availability is "+selectedZone+", but the claim's zone is unknown: set"+
-			" volumeBindingMode WaitForFirstConsumer in the class, and label the nodes with "+corev1.LabelTopologyZone+
-			"; or name zones in the class's allowedTopologies"))
-	}
-	task.PV.Spec.NodeAffinity = affinity(where)
-	return nil
-}
-
-func affinity(zone string) *corev1.VolumeNodeAffinity {
-	return &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{
-		NodeSelectorTerms: []corev1.NodeSelectorTerm{{
-			MatchExpressions: []corev1.NodeSelectorRequirement{{
-				Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpIn, Values: []string{zone},
-			}},
-		}},
-	}}
 }

@@ -99,11 +99,12 @@ func isReadOnly(c volume.Connection) (bool, error) {
 		return false, err
 	}
 	if facts.Encrypted {
-		return false, unsupported("the volume type encrypts its volumes, which only Nova can decrypt: choose a type without" +
-			" encryption")
+		return false, errEncrypted
 	}
 	return facts.AccessMode == "ro", nil
 }
+
+var errEncrypted = unsupported("the volume type encrypts its volumes, which only Nova can decrypt: choose a type without encryption")
 
 // common holds what Cinder's manager adds to the details of every backend.
 type common struct {

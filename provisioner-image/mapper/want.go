@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/credentials"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
 // Options are what class and config say about the source.
@@ -69,10 +70,14 @@ type Want struct {
 	SecretRef corev1.SecretReference
 }
 
-// CheckMultiattach refuses a volume that many nodes are to write to, of a kind that needs the
-// storage's consent, if its type does not let many clients write.
-func (w Want) CheckMultiattach(allowed bool) error {
-	if allowed || !w.Multiattach || !slices.Contains(w.AccessModes, corev1.ReadWriteMany) {
+// CheckVolume refuses before its export what the storage says of a new volume: that it is encrypted,
+// and that many nodes are to write to it, of a kind that needs the storage's consent, although its
+// type does not let many clients write.
+func (w Want) CheckVolume(v volume.Volume) error {
+	if v.Encrypted {
+		return errEncrypted
+	}
+	if v.Shareable || !w.Multiattach || !slices.Contains(w.AccessModes, corev1.ReadWriteMany) {
 		return nil
 	}
 	return unsupported("the class has multiattach, but its volume type does not: set the type's extra spec multiattach=\"<is> True\"")

@@ -30,3 +30,14 @@ func Build(skeleton *corev1.PersistentVolume, source corev1.PersistentVolumeSour
 	pv.Spec.Capacity[corev1.ResourceStorage] = *resource.NewQuantity(int64(gib)<<30, resource.BinarySI)
 	return pv, nil
 }
+
+// RestrictToZone lets pods use the PV only on nodes of a zone.
+func RestrictToZone(pv *corev1.PersistentVolume, zone string) {
+	pv.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{
+		NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+			MatchExpressions: []corev1.NodeSelectorRequirement{{
+				Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpIn, Values: []string{zone},
+			}},
+		}},
+	}}
+}

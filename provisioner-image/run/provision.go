@@ -39,7 +39,10 @@ func (r *Runner) provision(ctx context.Context, task input.Task) error {
 	if err != nil {
 		return r.rollBack(ctx, task, v, err)
 	}
-	r.log.InfoContext(ctx, "Volume is ready", "volume", v.ID, "status", v.Status, "sizeGiB", v.SizeGiB)
+	r.log.InfoContext(ctx, "Volume is ready", "volume", v.ID, "status", v.Status, "sizeGiB", v.SizeGiB, "zone", v.Zone)
+	if !task.Volume.AllowsZone(v.Zone) {
+		r.log.WarnContext(ctx, "Volume is in another zone than the nodes, which the class ignores", "zone", v.Zone, "nodes", task.Volume.Zones)
+	}
 	made, err := r.publish(ctx, task, v)
 	if err != nil {
 		return r.rollBack(ctx, task, v, err)
@@ -50,7 +53,7 @@ func (r *Runner) provision(ctx context.Context, task input.Task) error {
 // publish exports the volume and creates first the Secret and then the PV: a PV without its Secret
 // would be taken for a finished provision. It returns the PV that exists then.
 func (r *Runner) publish(ctx context.Context, task input.Task, v volume.Volume) (*corev1.PersistentVolume, error) {
-	if err := want(task, v.ID).CheckMultiattach(v.Shareable); err != nil {
+	if err := want(task, v.ID).CheckVolume(v); err != nil {
 		return nil, err
 	}
 	c, access, err := r.keeper.Export(ctx, v, task.Volume.Access)
@@ -60,6 +63,9 @@ func (r *Runner) publish(ctx context.Context, task input.Task, v volume.Volume) 
 	m, err := r.source(ctx, task, v.ID, c)
 	if err != nil {
 		return nil, err
+	}
+	if task.InZone {
+		pv.RestrictToZone(task.PV, v.Zone)
 	}
 	record := pv.Record{VolumeID: v.ID, Place: r.keeper.Place(), Access: access, Adopted: v.IsAdopted()}
 	if from := task.Request.Source; from != nil {

@@ -23,7 +23,9 @@ func (k *Keeper) Ensure(ctx context.Context, spec Spec) (Volume, []Left, error) 
 	if err != nil {
 		return v, left, err
 	}
-	v, err = k.backend.Ready(ctx, v, spec.Access)
+	if v, err = k.backend.Ready(ctx, v, spec.Access); err == nil {
+		err = v.checkZone(spec) // the answer to a create need not have the zone
+	}
 	return v, left, err
 }
 

@@ -6,7 +6,7 @@ import (
 )
 
 // CheckSource refuses a source that cannot be cloned: one that does not exist, belongs to another
-// claim than it should, is larger, or is of another type.
+// claim than it should, is larger, of another type, or in a zone where its clone may not be.
 func (k *Keeper) CheckSource(ctx context.Context, spec Spec) error {
 	if spec.Source.VolumeID == "" {
 		return nil
@@ -28,6 +28,9 @@ func (k *Keeper) CheckSource(ctx context.Context, spec Spec) error {
 		return refuse("the source has the volume type %q, and the storage class has %q", v.Type, spec.Type)
 	case v.SizeGiB > spec.SizeGiB:
 		return refuse("the source has %d GiB, and the claim requests %d GiB: request at least as much", v.SizeGiB, spec.SizeGiB)
+	case !spec.AnyZone && !spec.AllowsZone(v.Zone):
+		return refuse("the source is in zone %[1]q, where its clone is made, and the claim needs a volume in zone %[2]s. Remedy: delete the claim; create it again, for a pod on a node in zone %[1]q",
+			v.Zone, anyOf(spec.Zones))
 	default:
 		return nil
 	}

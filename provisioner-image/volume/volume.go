@@ -33,6 +33,8 @@ type Volume struct {
 	// Exports are the IDs, as in an Access, of the volume's exports that it shows itself. It may
 	// have others.
 	Exports []string
+	// Encrypted is true if only a client with the volume's key can read it.
+	Encrypted bool
 	// Shareable is true if the storage lets many clients write to the volume.
 	Shareable bool
 }
@@ -64,8 +66,15 @@ type Spec struct {
 	Name       string
 	SizeGiB    int
 	Type       string
-	Zone       string
-	Metadata   map[string]string
+	// Zone is where the storage is asked to make the volume. Without it, it is made where its source
+	// is, or where the storage chooses.
+	Zone string
+	// Zones are where the volume may be; anywhere, if none is named. AnyZone is true if a volume
+	// elsewhere is used nevertheless.
+	Zones   []string
+	AnyZone bool
+
+	Metadata map[string]string
 	// Hints tell the storage where to put the volume.
 	Hints map[string]any
 	// Source is what the content is cloned from. It is zero for an empty volume.

@@ -1,6 +1,7 @@
 package cindertest
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"slices"
@@ -18,12 +19,14 @@ func (s *Server) create(r *http.Request) answer {
 	if from := s.volumes[want.Source]; want.Size == nil && from != nil {
 		want.Size = &from.Size
 	}
-	for _, check := range []func(wish) *answer{s.refuseWish, s.refuseSource, s.refuseQuota} {
+	zone := s.zoneOf(want)
+	for _, check := range []func(wish) *answer{s.refuseWish, s.refuseSource, s.refuseZone, s.refuseQuota} {
 		if refused := check(want); refused != nil {
 			return *refused
 		}
 	}
 	v := s.add(want.Name, want.Type, *want.Size, want.Metadata)
+	v.Zone = zone
 	v.Source, v.Snapshot = orNull(want.Source), orNull(want.Snapshot)
 	return answer{http.StatusAccepted, map[string]any{"volume": s.shown(v)}}
 }
@@ -45,8 +48,6 @@ func (s *Server) refuseWish(want wish) *answer {
 	switch {
 	case !slices.Contains(types(), want.Type):
 		refused = fault(http.StatusNotFound, "Volume type with name %s could not be found.", want.Type)
-	case want.Zone != "" && want.Zone != "nova":
-		refused = fault(http.StatusBadRequest, "Availability zone '%s' is invalid.", want.Zone)
 	case want.Size == nil:
 		refused = fault(http.StatusBadRequest, "The server could not comply with the request since it is"+
 			" either malformed or otherwise incorrect.")
@@ -55,6 +56,52 @@ func (s *Server) refuseWish(want wish) *answer {
 			" the minimum of 1", *want.Size, *want.Size)
 	default:
 		return s.refuseSize(want.Type, *want.Size)
+	}
+	return &refused
+}
+
+// The zones that exist. Zone is where volumes are made that ask for none. In ZoneFar only TypeFar
+// has a backend, and it has none elsewhere.
+const (
+	Zone    = "nova"
+	ZoneFar = "far"
+)
+
+// zoneOf returns where a volume is made (_extract_availability_zones in
+// cinder/volume/flows/api/create_volume.py).
+func (s *Server) zoneOf(want wish) string {
+	zone := cmp.Or(want.Zone, s.zoneOfSource(want), Zone)
+	if s.ZoneFallback && zone != Zone && zone != ZoneFar {
+		return Zone
+	}
+	return zone
+}
+
+// zoneOfSource returns the zone of what is to be cloned, or "".
+func (s *Server) zoneOfSource(want wish) string {
+	switch from := s.volumes[want.Source]; {
+	case want.Snapshot != "":
+		return Zone
+	case from != nil:
+		return from.Zone
+	default:
+		return ""
+	}
+}
+
+// refuseZone returns the refusal of a zone that does not exist, or in which no clone of this source
+// is made, or nil.
+func (s *Server) refuseZone(want wish) *answer {
+	var refused answer
+	switch zone, from := s.zoneOf(want), s.zoneOfSource(want); {
+	case zone != Zone && zone != ZoneFar:
+		refused = fault(http.StatusBadRequest, "Availability zone '%s' is invalid.", zone)
+	case s.ClonesAnywhere || from == "" || from == zone:
+		return nil
+	case want.Snapshot != "":
+		refused = fault(http.StatusBadRequest, "Invalid input received: Volume must be in the same availability zone as the snapshot")
+	default:
+		refused = fault(http.StatusBadRequest, "Invalid input received: Volume must be in the same availability zone as the source volume")
 	}
 	return &refused
 }

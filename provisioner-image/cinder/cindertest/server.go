@@ -49,6 +49,12 @@ type Server struct {
 	// MaxSize is the largest size that every volume type allows, and VolumeLimit the largest that
 	// the project's quota does, in GiB. Zero is no limit.
 	MaxSize, VolumeLimit int
+	// ZoneFallback makes a volume in the zone "nova" where the one that is asked for does not exist
+	// (allow_availability_zone_fallback).
+	ZoneFallback bool
+	// ClonesAnywhere makes a clone in the zone that is asked for, even if its source is in another
+	// (cloned_volume_same_az = false).
+	ClonesAnywhere bool
 	// Room is the largest size that a backend has room for to extend a volume to, in GiB.
 	Room int
 	// Release is the major version of Cinder whose answers these are: 17 (Victoria), 21 (Zed), 26

@@ -27,11 +27,13 @@ const (
 	TypeMultiattach = "multiattach"
 	// TypeNFS is reached by a kind of connection that no mapper supports.
 	TypeNFS = "nfs"
+	// TypeFar is of a backend in the zone ZoneFar.
+	TypeFar = "far"
 )
 
 // types lists all types, and the empty name for none.
 func types() []string {
-	return []string{"", TypePlain, TypeFull, TypeEncrypted, TypeFibre, TypeRBD, TypeNVMe, TypeMultiattach, TypeNFS}
+	return []string{"", TypePlain, TypeFull, TypeEncrypted, TypeFibre, TypeRBD, TypeNVMe, TypeMultiattach, TypeNFS, TypeFar}
 }
 
 // disk is a volume, in Cinder's JSON.
@@ -201,7 +203,7 @@ func (s *Server) add(name, kind string, size int, metadata map[string]string) *d
 	created := time.Now().UTC() //nolint:forbidigo // runs compare it with their own clock
 	v := &disk{
 		ID: fmt.Sprintf("%08d-0000-4000-8000-000000000000", s.made), Status: "creating", Size: size,
-		Zone: "nova", Created: created.Format("2006-01-02T15:04:05.000000"), Name: name,
+		Zone: Zone, Created: created.Format("2006-01-02T15:04:05.000000"), Name: name,
 		Type: kind, Metadata: metadata, Encrypted: kind == TypeEncrypted, User: "admin", Bootable: "false", release: s.Release, Multiattach: kind == TypeMultiattach,
 	}
 	s.volumes[v.ID] = v
@@ -296,7 +298,7 @@ func (s *Server) show(id string) answer {
 
 func (s *Server) pass(v *disk) {
 	switch {
-	case v.Status == "creating" && v.Type == TypeFull:
+	case v.Status == "creating" && (v.Type == TypeFull || (v.Type == TypeFar) != (v.Zone == ZoneFar)):
 		s.say(v.ID, "VOLUME_VOLUME_001_003", "schedule allocate volume:"+noRoom, "req-58f4c51d-1217-4e02-ad83-ad31052457f1")
 		v.Status = "error"
 	case v.Status == "creating", v.Status == "detaching":
