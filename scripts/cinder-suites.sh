@@ -1,10 +1,11 @@
 #!/bin/bash
-# cinder-suites.sh short|long|none: the Go suites of the Cinder image, against the real Cinder that is up (test/cinder/up.sh), in its
+# cinder-suites.sh short|long|zones|none: the Go suites of the Cinder image, against the real Cinder that is up (test/cinder/up.sh), in its
 # MODE and with all its BACKENDS. It prints what each took. A skipped test is a failure, and so are a suite without
 # a test on the real Cinder, and anything that a suite leaves there.
 #   short   what make e2e has time for: the whole of provisioner-image/cinder, the order of requests, one half
 #           of the kill points
 #   long    everything, as every account that the lab has; with keystone a member's password and an application credential
+#   zones   what is about availability zones, which is also part of the others
 #   none    nothing
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
@@ -13,8 +14,8 @@ cd "$(dirname "$(readlink -f "$0")")/.."
 
 case ${1:-} in
 none) exit 0 ;;
-short | long) ;;
-*) die "usage: $0 short|long|none" ;;
+short | long | zones) ;;
+*) die "usage: $0 short|long|zones|none" ;;
 esac
 [ -s "$LAB_STATE/cinder/settings" ] || die "Cinder is not up (test/cinder/up.sh)"
 [ -x bin/cinder-provisioner ] || die "bin/cinder-provisioner is missing: make build"
@@ -27,6 +28,14 @@ types() {
   for pair in ${pairs//,/ }; do
     [[ ,$(cinder_setting BACKENDS), != *",${pair#*=},"* ]] || printf '%s,' "$pair"
   done
+}
+
+# zones_now: what the tests of zones are told, nothing without a backend in a second zone.
+zones_now() {
+  case ,$(cinder_setting BACKENDS),/$(cinder_setting ZONE_FALLBACK) in
+  *,far,*/True) echo fallback ;;
+  *,far,*) echo strict ;;
+  esac
 }
 
 # rows SUITE LOGIN SECONDS: the tests on the real Cinder in the log, without those that only have parts, counted by backend. Those that name
@@ -45,7 +54,7 @@ rows() {
 suite() {
   local what=$1 login=$2 package=$3 start=$SECONDS status=0 left
   shift 3
-  (cd "$package" && in_control env FLEX_TEST_CINDER="$LAB_STATE/cinder/$login" FLEX_TEST_CINDER_TYPES="$(types)" \
+  (cd "$package" && in_control env FLEX_TEST_CINDER="$LAB_STATE/cinder/$login" FLEX_TEST_CINDER_TYPES="$(types)" FLEX_TEST_CINDER_ZONES="$(zones_now)" \
     FLEX_TEST_CINDER_RELEASE="$(cinder_setting CINDER)" \
     FLEX_TEST_BINARY="$ROOT/bin/cinder-provisioner" "$TMP/$(basename "$package").test" -test.v -test.timeout 30m "$@") \
     >"$TMP/log" 2>&1 || status=$?
@@ -91,6 +100,8 @@ long() {
     suite "kill points" "$login" cmd/cinder-provisioner -test.run '^TestRunKilledAtAnyRequestIsCompletedByTheNext$/^real$'
   done
 }
+
+zones() { suite "availability zones" openrc provisioner-image/cinder -test.run Zone; }
 
 ROOT=$PWD
 ORDER='^TestRequestsThatChangeSomethingComeInTheirOrder$/^real$'

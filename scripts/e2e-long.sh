@@ -1,14 +1,14 @@
 #!/bin/bash
 # e2e-long.sh: everything that is too long for make e2e (make e2e-long). Each stage brings up what it needs from nothing,
 # takes it down, and must leave nothing; what each took is printed at the end.
-#   PART=NAME  only this stage: docs, noauth, keystone, credential, cinder17, cinder26, cinder28, kube (the oldest Kubernetes), sim, mutants, fuzz, storms, attacks, everyday or scale
+#   PART=NAME  only this stage: docs, noauth, keystone, credential, cinder17, cinder26, cinder28, zones, kube (the oldest Kubernetes), sim, mutants, fuzz, storms, attacks, everyday or scale
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
 # shellcheck source=../test/lab.sh
 . test/lab.sh
 
 export CINDER=21 # whatever release a lab that was not taken down has left
-EVERYTHING=lvm,lvmmp,fc,nvme,nfs,ceph
+EVERYTHING=lvm,lvmmp,far,fc,nvme,nfs,ceph
 # The tests that depend on the login to Cinder.
 OF_LOGINS='Cinder|Clone|Reserve|Portal|Twenty|Leak|Ceph|GrownDisk'
 # The tests that every release of Cinder must pass.
@@ -67,9 +67,18 @@ release() {
   CINDER=$1
   BACKENDS=lvm run_page docs/cinder.md "### Ceph (rbd)"
   for mode in noauth keystone; do
-    MODE=$mode BACKENDS=lvm,lvmmp,fc,nvme E2E_TAGS=e2e,long E2E_RUN=$OF_RELEASES E2E_SUITES=long scripts/e2e.sh
+    MODE=$mode BACKENDS=lvm,lvmmp,far,fc,nvme E2E_TAGS=e2e,long E2E_RUN=$OF_RELEASES E2E_SUITES=long scripts/e2e.sh
   done
   CINDER=21
+}
+
+# zones: a Cinder that makes a volume in its default zone where it does not have the one that is asked for. The stages before have one that
+# refuses it.
+zones() {
+  make build
+  MODE=noauth BACKENDS=lvm,far ZONE_FALLBACK=True test/cinder/up.sh
+  scripts/cinder-suites.sh zones
+  test/cinder/down.sh
 }
 
 # kube: all of e2e on the oldest Kubernetes on which the project is tested. The suites of the Cinder image know no Kubernetes.
@@ -120,7 +129,7 @@ finish() {
   [ $status = 0 ] || echo "e2e-long: FAILED in ${stage:-the beginning}"
 }
 
-[[ " docs noauth keystone credential cinder17 cinder26 cinder28 kube sim mutants fuzz storms attacks everyday scale " == *" ${PART:-docs} "* ]] || die "PART=$PART: the parts are named in $0"
+[[ " docs noauth keystone credential cinder17 cinder26 cinder28 zones kube sim mutants fuzz storms attacks everyday scale " == *" ${PART:-docs} "* ]] || die "PART=$PART: the parts are named in $0"
 scripts/deps.sh
 lab_lock
 if [ -e "$LAB_KUBECONFIG" ] || [ -e "$LAB_STATE/cinder/settings" ]; then
@@ -130,7 +139,7 @@ FLEX_RESULTS=$(mktemp)
 export FLEX_RESULTS
 trap finish EXIT
 trap 'exit 130' INT TERM
-for stage in ${PART:-docs noauth keystone credential cinder17 cinder26 cinder28 kube sim mutants fuzz storms attacks everyday scale}; do
+for stage in ${PART:-docs noauth keystone credential cinder17 cinder26 cinder28 zones kube sim mutants fuzz storms attacks everyday scale}; do
   start=$SECONDS
   say "=== $stage"
   "$stage"

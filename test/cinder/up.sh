@@ -2,7 +2,8 @@
 # up.sh: a real Cinder on the lab's network, from nothing; the first time it builds what it needs (build.sh).
 #   MODE=noauth|keystone           default noauth
 #   CINDER=17|21|26|28             the release (21), each from the Debian release that has it
-#   BACKENDS=lvm,lvmmp,...         of lvm lvmmp fc nvme nfs ceph; default lvm,lvmmp,fc; the first is the default type
+#   BACKENDS=lvm,lvmmp,...         of lvm lvmmp far fc nvme nfs ceph; default lvm,lvmmp,fc; the first is the default type. far is in a zone of its own
+#   ZONE_FALLBACK=True             a volume for a zone that does not exist is made in the zone nova; default False
 #   KEEP_STATE=1                   volumes and accounts of the last time are kept (same MODE and BACKENDS)
 # A Cinder that is up with these settings is left alone. One with others, or half up, is taken down first.
 set -euo pipefail
@@ -12,14 +13,15 @@ set -euo pipefail
 . "$CINDER_SRC/services.sh"
 # shellcheck source=test/cinder/ceph.sh
 . "$CINDER_SRC/ceph.sh"
-export MODE=${MODE:-noauth} BACKENDS=${BACKENDS:-lvm,lvmmp,fc}
+export MODE=${MODE:-noauth} BACKENDS=${BACKENDS:-lvm,lvmmp,fc} ZONE_FALLBACK=${ZONE_FALLBACK:-False}
 
 check_settings() {
   local backend
   case $MODE in noauth | keystone) ;; *) die "MODE=$MODE: noauth or keystone" ;; esac
   for backend in ${BACKENDS//,/ }; do
-    case $backend in lvm | lvmmp | fc | nvme | nfs | ceph) ;; *) die "BACKENDS=$BACKENDS: no backend $backend" ;; esac
+    case $backend in lvm | lvmmp | far | fc | nvme | nfs | ceph) ;; *) die "BACKENDS=$BACKENDS: no backend $backend" ;; esac
   done
+  case $ZONE_FALLBACK in True | False) ;; *) die "ZONE_FALLBACK=$ZONE_FALLBACK: True or False" ;; esac
   [ -n "$BACKENDS" ] || die "BACKENDS is empty"
 }
 
