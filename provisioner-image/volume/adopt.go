@@ -53,7 +53,7 @@ func (v Volume) whyNotAdopted(spec Spec) string {
 		return v.whyNotFree()
 	case spec.Type != "" && v.Type != spec.Type:
 		return fmt.Sprintf("its volume type is %q, and the storage class has %q", v.Type, spec.Type)
-	case !spec.AnyZone && !spec.AllowsZone(v.Zone):
+	case !spec.usesZone(v.Zone):
 		return fmt.Sprintf("it is in zone %q, and the claim needs a volume in zone %s", v.Zone, anyOf(spec.Zones))
 	case v.SizeGiB < spec.SizeGiB:
 		return fmt.Sprintf("its size is %d GiB, and the claim requests %d GiB", v.SizeGiB, spec.SizeGiB)

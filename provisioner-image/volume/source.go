@@ -11,28 +11,38 @@ func (k *Keeper) CheckSource(ctx context.Context, spec Spec) error {
 	if spec.Source.VolumeID == "" {
 		return nil
 	}
-	refuse := func(format string, args ...any) error {
-		return &Error{Kind: Unsuitable, Doing: "clone volume " + spec.Source.VolumeID, Said: fmt.Sprintf(format, args...)}
-	}
 	v, spec, err := k.source(ctx, spec)
+	var why string
 	switch {
 	case Is(err, Gone):
-		return refuse("the source's volume is not in this storage")
+		why = "the source's volume is not in this storage"
 	case err != nil:
 		return err
-	case v.UID() != spec.Source.UID:
-		return refuse("it does not belong to the source claim")
-	case v.State == Failed:
-		return refuse("the source's volume is in status %q", v.Status)
-	case spec.Type != "" && v.Type != spec.Type:
-		return refuse("the source has the volume type %q, and the storage class has %q", v.Type, spec.Type)
-	case v.SizeGiB > spec.SizeGiB:
-		return refuse("the source has %d GiB, and the claim requests %d GiB: request at least as much", v.SizeGiB, spec.SizeGiB)
-	case !spec.AnyZone && !spec.AllowsZone(v.Zone):
-		return refuse("the source is in zone %[1]q, where its clone is made, and the claim needs a volume in zone %[2]s. Remedy: delete the claim; create it again, for a pod on a node in zone %[1]q",
-			v.Zone, anyOf(spec.Zones))
 	default:
+		why = v.whyNotCloned(spec)
+	}
+	if why == "" {
 		return nil
+	}
+	return &Error{Kind: Unsuitable, Doing: "clone volume " + spec.Source.VolumeID, Said: why}
+}
+
+// whyNotCloned returns why the volume cannot be the source of the one that the claim wants, or "".
+func (v Volume) whyNotCloned(spec Spec) string {
+	switch {
+	case v.UID() != spec.Source.UID:
+		return "it does not belong to the source claim"
+	case v.State == Failed:
+		return fmt.Sprintf("the source's volume is in status %q", v.Status)
+	case spec.Type != "" && v.Type != spec.Type:
+		return fmt.Sprintf("the source has the volume type %q, and the storage class has %q", v.Type, spec.Type)
+	case v.SizeGiB > spec.SizeGiB:
+		return fmt.Sprintf("the source has %d GiB, and the claim requests %d GiB: request at least as much", v.SizeGiB, spec.SizeGiB)
+	case !spec.usesZone(v.Zone):
+		return fmt.Sprintf("the source is in zone %[1]q, where its clone is created, and the claim needs a volume in zone %[2]s. Remedy: delete the claim, and create it"+
+			" again for a pod on a node in zone %[1]q, or with a source in zone %[2]s", v.Zone, anyOf(spec.Zones))
+	default:
+		return ""
 	}
 }
 

@@ -12,12 +12,15 @@ func (s Spec) AllowsZone(zone string) bool {
 	return len(s.Zones) == 0 || slices.Contains(s.Zones, zone)
 }
 
+// usesZone reports whether a volume in a zone is used.
+func (s Spec) usesZone(zone string) bool { return s.AnyZone || s.AllowsZone(zone) }
+
 // checkZone returns an error if the volume is where it may not be: in a zone that the storage chose
 // instead of the one that it was asked for (allow_availability_zone_fallback of Cinder), or in that
 // of the class's snapshot. Pods would be kept where they cannot reach the volume. A run that died
 // before it could look leaves its volume to this one.
 func (v Volume) checkZone(spec Spec) error {
-	if spec.AnyZone || spec.AllowsZone(v.Zone) {
+	if spec.usesZone(v.Zone) {
 		return nil
 	}
 	return &Error{

@@ -303,15 +303,25 @@ func (s *Server) pass(v *disk) {
 		v.Status = "error"
 	case v.Status == "creating", v.Status == "detaching":
 		v.Status = "available"
-	case v.Status == "extending" && v.unsaid != "":
-		v.Status, v.looks = v.before, 0
-	case v.unsaid != "" && v.looks > 1:
-		s.say(v.ID, "VOLUME_VOLUME_007_003", "extend volume:"+noRoom, v.unsaid)
-		v.unsaid = ""
+	case v.unsaid != "":
+		s.refuseToExtend(v)
 	case v.Status == "extending":
 		v.Status, v.Size = v.before, v.grow
 	case v.Status == "deleting":
 		delete(s.volumes, v.ID)
+	}
+}
+
+// refuseToExtend gives a volume its former status back, and only later says why: as the scheduler
+// does where no backend has room (extend_volume in cinder/scheduler/manager.py).
+func (s *Server) refuseToExtend(v *disk) {
+	if v.Status == "extending" {
+		v.Status, v.looks = v.before, 0
+		return
+	}
+	if v.looks > 1 {
+		s.say(v.ID, "VOLUME_VOLUME_007_003", "extend volume:"+noRoom, v.unsaid)
+		v.unsaid = ""
 	}
 }
 

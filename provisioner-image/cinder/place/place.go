@@ -81,14 +81,21 @@ func Endpoint(provider *gophercloud.ProviderClient, region string, to gopherclou
 		return ""
 	}
 	for _, entry := range catalog.Entries {
+		if !slices.Contains(types, entry.Type) {
+			continue
+		}
 		for _, e := range entry.Endpoints {
-			isThere := gophercloud.Availability(e.Interface) == to && (region == "" || e.Region == region || e.RegionID == region)
-			if isThere && slices.Contains(types, entry.Type) && isThird(e.URL) {
+			if gophercloud.Availability(e.Interface) == to && isIn(e, region) && isThird(e.URL) {
 				return gophercloud.NormalizeURL(e.URL)
 			}
 		}
 	}
 	return ""
+}
+
+// isIn reports whether an endpoint is in a region, which need not be named.
+func isIn(e tokens.Endpoint, region string) bool {
+	return region == "" || e.Region == region || e.RegionID == region
 }
 
 // isThird reports whether an address is one of the third version of the API, as far as it says that.
