@@ -30,7 +30,7 @@ types() {
   done
 }
 
-# zones_now: what the tests of zones are told, nothing without a backend in a second zone.
+# zones_now: the value of FLEX_TEST_CINDER_ZONES, which is empty without a backend in a second zone.
 zones_now() {
   case ,$(cinder_setting BACKENDS),/$(cinder_setting ZONE_FALLBACK) in
   *,far,*/True) echo fallback ;;

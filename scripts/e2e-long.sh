@@ -72,7 +72,7 @@ release() {
   CINDER=21
 }
 
-# zones: a Cinder that makes a volume in its default zone where it does not have the one that is asked for. The stages before have one that
+# zones: a Cinder that makes a volume in its default zone where it does not have the requested one. The stages before have one that
 # refuses it.
 zones() {
   make build
