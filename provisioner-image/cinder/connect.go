@@ -81,12 +81,9 @@ func connectKeystone(ctx context.Context, login credentials.Login, client http.C
 	if login.Endpoint != "" {
 		return &Cinder{api: apiAt(provider, login.Endpoint, place.Project(provider))}, nil
 	}
-	if err := checkRegion(provider, login); err != nil {
+	endpoint, err := catalogued(provider, login)
+	if err != nil {
 		return nil, err
-	}
-	endpoint := place.Endpoint(provider, login.Region, cmp.Or(gophercloud.Availability(login.EndpointType), gophercloud.AvailabilityPublic))
-	if endpoint == "" {
-		return nil, noEndpoint(login)
 	}
 	api := &gophercloud.ServiceClient{ProviderClient: provider, Endpoint: endpoint, Type: "block-storage"}
 	addVersion(api)

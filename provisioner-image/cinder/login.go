@@ -51,13 +51,3 @@ func refused(err error, login credentials.Login) error {
 	}
 	return err
 }
-
-// noEndpoint returns an error that says which part of keystone's catalog has no Cinder.
-func noEndpoint(login credentials.Login) error {
-	return &volume.Error{
-		Kind:  volume.Misconfigured,
-		Doing: "find Cinder in keystone's catalog",
-		Said: fmt.Sprintf("keystone lists no block-storage endpoint for region %q and endpoint type %q",
-			login.Region, login.EndpointType),
-	}
-}

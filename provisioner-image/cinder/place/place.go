@@ -1,6 +1,7 @@
 package place
 
 import (
+	"cmp"
 	"net/url"
 	"regexp"
 	"slices"
@@ -66,31 +67,34 @@ func VersionIn(path string) string {
 	return ""
 }
 
-// Endpoint returns the address of Cinder in the catalog that keystone has sent, with a slash at its
-// end, or "". Without a region it is the first one. An address without a version is one of the
-// third: every supported Cinder has it. Cinder is not asked for its versions, as V3Endpoint in
-// gophercloud's openstack/endpoint.go does: a Cinder that was down during the login was once taken
-// for a catalog without one, and a proxy need not pass that request.
-func Endpoint(provider *gophercloud.ProviderClient, region string, to gophercloud.Availability) string {
+// Endpoint is where keystone's catalog has Cinder.
+type Endpoint struct{ URL, Region string }
+
+// Endpoints returns the addresses of Cinder in the catalog that keystone has sent, in all regions or in
+// one. An address without a version is one of the third: every supported Cinder has it. Cinder is not
+// asked for its versions, as V3Endpoint in gophercloud's openstack/endpoint.go does: a Cinder that was
+// down during the login was once taken for a catalog without one, and a proxy need not pass that request.
+func Endpoints(provider *gophercloud.ProviderClient, region string, to gophercloud.Availability) []Endpoint {
 	token, ok := provider.GetAuthResult().(loggedIn)
 	if !ok {
-		return ""
+		return nil
 	}
 	catalog, err := token.ExtractServiceCatalog()
 	if err != nil {
-		return ""
+		return nil
 	}
+	var found []Endpoint
 	for _, entry := range catalog.Entries {
 		if !slices.Contains(types, entry.Type) {
 			continue
 		}
 		for _, e := range entry.Endpoints {
 			if gophercloud.Availability(e.Interface) == to && isIn(e, region) && isThird(e.URL) {
-				return gophercloud.NormalizeURL(e.URL)
+				found = append(found, Endpoint{e.URL, cmp.Or(e.RegionID, e.Region)})
 			}
 		}
 	}
-	return ""
+	return found
 }
 
 // isIn reports whether an endpoint is in a region, which need not be named.
