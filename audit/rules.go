@@ -9,6 +9,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -35,6 +36,10 @@ const (
 	// that the dispatcher's finalizer keeps longer than its run.
 	RecordHeld Kind = "RecordHeld"
 	PodHeld    Kind = "PodHeld"
+	// JobUnserved and PodUnserved are a Job and a pod that have the dispatcher's label in a namespace
+	// that is not known to be served, and so stand for no run.
+	JobUnserved Kind = "JobUnserved"
+	PodUnserved Kind = "PodUnserved"
 	// VolumeMissing is a PV without its volume, VolumeLeft a volume that nothing stands for,
 	// VolumeTwice one of several volumes of a claim.
 	VolumeMissing Kind = "VolumeMissing"
@@ -67,14 +72,15 @@ type Finding struct {
 // Check returns what is wrong, by kind and object.
 func Check(s State) []Finding {
 	x := newIndex(s)
-	found := slices.Concat(x.lostClaims(), x.terminating(), x.secretsMissing(), x.secretsLeft(), x.recordsHeld(), x.podsHeld(), x.volumes())
+	found := slices.Concat(x.lostClaims(), x.terminating(), x.secretsMissing(), x.secretsLeft(), x.recordsHeld(), x.podsHeld(), x.unserved(), x.volumes())
 	slices.SortFunc(found, func(a, b Finding) int { return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Object, b.Object)) })
 	return found
 }
 
 func (x *index) lostClaims() []Finding {
 	var out []Finding
-	for name, claim := range x.bound {
+	for _, claim := range x.Claims {
+		name := claim.Spec.VolumeName
 		if name == contract.PVName(string(claim.UID)) && x.pvs[name] == nil && claim.DeletionTimestamp == nil && claim.Status.Phase == corev1.ClaimLost {
 			out = append(out, Finding{
 				Kind: ClaimLost, UID: string(claim.UID), Object: "persistentvolumeclaim/" + claim.Name + " -n " + claim.Namespace, Age: x.age(claim.CreationTimestamp),
@@ -89,7 +95,7 @@ func (x *index) lostClaims() []Finding {
 func (x *index) terminating() []Finding {
 	var out []Finding
 	for _, pv := range x.PVs {
-		if pv.DeletionTimestamp != nil && x.bound[pv.Name] == nil && slices.Contains(pv.Finalizers, contract.FinalizerStorage) && x.age(*pv.DeletionTimestamp) > Grace {
+		if pv.DeletionTimestamp != nil && !x.isBound(pv) && slices.Contains(pv.Finalizers, contract.FinalizerStorage) && x.age(*pv.DeletionTimestamp) > Grace {
 			out = append(out, x.ofPV(PVTerminating, pv, x.age(*pv.DeletionTimestamp), "it is being deleted, and its volume is still to be deleted",
 				quote.Command("kubectl", "describe", "persistentvolume", pv.Name)+"  # its newest event names cause and remedy"))
 		}
@@ -210,4 +216,25 @@ func fixOfPod(pod *corev1.Pod) string {
 	at := slices.Index(pod.Finalizers, jobs.FinalizerRecord)
 	return quote.Command("kubectl", "patch", "pod", pod.Name, "-n", pod.Namespace, "--type=json", "-p", fmt.Sprintf(
 		`[{"op":"test","path":"/metadata/finalizers/%[1]d","value":"%[2]s"},{"op":"remove","path":"/metadata/finalizers/%[1]d"}]`, at, jobs.FinalizerRecord))
+}
+
+func (x *index) unserved() []Finding {
+	var out []Finding
+	add := func(kind Kind, resource string, obj metav1.Object) {
+		if age := x.age(obj.GetCreationTimestamp()); age > Grace {
+			out = append(out, Finding{
+				Kind: kind, Object: resource + "/" + obj.GetName() + " -n " + obj.GetNamespace(), Age: age,
+				Why: "it has the dispatcher's label, but no class, no PersistentVolume and no Lease names its namespace: it is not taken for a run",
+				Fix: quote.Command("kubectl", "delete", resource, obj.GetName(), "-n", obj.GetNamespace()) +
+					"  # unless a dispatcher serves the namespace: then give the audit " + quote.Command("--config-namespaces="+obj.GetNamespace()),
+			})
+		}
+	}
+	for _, job := range x.UnservedJobs {
+		add(JobUnserved, "job", job)
+	}
+	for _, pod := range x.UnservedPods {
+		add(PodUnserved, "pod", pod)
+	}
+	return out
 }

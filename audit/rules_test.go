@@ -50,6 +50,7 @@ func healthy() audit.State {
 			},
 			Spec: corev1.PersistentVolumeSpec{
 				StorageClassName: "gold", Capacity: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")},
+				ClaimRef: &corev1.ObjectReference{Namespace: "app", Name: "data", UID: uid},
 			},
 		}},
 		Jobs: []*batchv1.Job{{
@@ -67,6 +68,12 @@ func healthy() audit.State {
 		}},
 		Volumes: map[string][]audit.Volume{"gold": {{UID: uid, Volume: "v1", Size: 1 << 30}}},
 	}
+}
+
+// unserved is a change: Job and pod are in a namespace that is not known to be served.
+func unserved(s *audit.State) {
+	s.UnservedJobs, s.UnservedPods, s.Jobs, s.Pods = s.Jobs, s.Pods, nil, nil
+	s.UnservedJobs[0].CreationTimestamp = long
 }
 
 // claimGone is a change: the claim does not exist any more, nor its PV.
@@ -175,6 +182,19 @@ func TestFindings(t *testing.T) {
 			changes: []func(*audit.State){podOnly, gated},
 			want:    []audit.Kind{audit.PodHeld},
 		},
+		"Job and pod are in a namespace that is not served": {
+			changes: []func(*audit.State){held, unserved},
+			want:    []audit.Kind{audit.JobUnserved, audit.PodUnserved},
+		},
+		"they are new": {
+			changes: []func(*audit.State){unserved, func(s *audit.State) {
+				s.UnservedJobs[0].CreationTimestamp, s.UnservedPods[0].CreationTimestamp = soon, soon
+			}},
+		},
+		"they stand for no volume": {
+			changes: []func(*audit.State){claimGone, held, unserved},
+			want:    []audit.Kind{audit.JobUnserved, audit.PodUnserved, audit.SecretLeft, audit.VolumeLeft},
+		},
 		"the pod waits for its gate and has a Job that is not seen yet": {
 			changes: []func(*audit.State){podOnly, gated, func(s *audit.State) {
 				s.Pods[0].OwnerReferences = []metav1.OwnerReference{{Kind: "Job", UID: "job", Controller: new(true)}}
@@ -225,6 +245,31 @@ func TestAGatedPodWithoutAJobIsFixedByItsDeletion(t *testing.T) {
 	gated(&s)
 	if found := audit.Check(s); len(found) != 1 || found[0].Fix != "kubectl -n flex-provisioner delete pod "+s.Pods[0].Name {
 		t.Errorf("found %+v", found)
+	}
+}
+
+// Whoever may create claims may name any PV in spec.volumeName. Kubernetes binds no claim by that, and
+// it once hid what an audit has to say of the PV.
+func TestAClaimThatNamesAPVHidesNothingOfIt(t *testing.T) {
+	t.Parallel()
+	name := contract.PVName(uid)
+	tenants := &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: "mine", UID: "6f0c3b1e-2d4a-4c8e-9a57-0b1c2d3e4f51", CreationTimestamp: long},
+		Spec:       corev1.PersistentVolumeClaimSpec{VolumeName: name}, Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimPending},
+	}
+	terminating, lost := healthy(), healthy()
+	terminating.Claims, terminating.PVs[0].DeletionTimestamp = []*corev1.PersistentVolumeClaim{tenants}, &long
+	lost.Claims[0].Status.Phase, lost.PVs = corev1.ClaimLost, nil
+	lost.Claims = append(lost.Claims, tenants)
+	for want, s := range map[audit.Kind]audit.State{audit.PVTerminating: terminating, audit.ClaimLost: lost} {
+		if found := audit.Check(s); len(found) != 1 || found[0].Kind != want || found[0].UID != uid {
+			t.Errorf("found %+v, want %s", found, want)
+		}
+	}
+	unbound := healthy()
+	unbound.PVs[0].DeletionTimestamp, unbound.PVs[0].Spec.ClaimRef = &long, nil
+	if found := audit.Check(unbound); len(found) != 1 || found[0].Kind != audit.PVTerminating {
+		t.Errorf("of a PV that names no claim: %+v", found)
 	}
 }
 

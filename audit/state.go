@@ -20,7 +20,8 @@ type State struct {
 	Claims []*corev1.PersistentVolumeClaim
 	// ClusterUID is the UID of the namespace kube-system, empty if it is not known.
 	ClusterUID string
-	// PVs are those of one provisioner, Others all other PVs. Jobs and Pods are its dispatcher's.
+	// PVs are those of one provisioner, Others all other PVs. Jobs and Pods are its dispatcher's, in
+	// namespaces that are or were served.
 	PVs, Others []*corev1.PersistentVolume
 
 	Jobs []*batchv1.Job
@@ -28,6 +29,10 @@ type State struct {
 	// storage.
 	OtherJobs []*batchv1.Job
 	Pods      []*corev1.Pod
+	// UnservedJobs and UnservedPods have the dispatcher's label in other namespaces, where anyone may
+	// have written it: nothing else is read in them.
+	UnservedJobs []*batchv1.Job
+	UnservedPods []*corev1.Pod
 	// Secrets are those with the label of a claim's UID. What is in them is not needed.
 	Secrets []metav1.ObjectMeta
 	// Volumes are those of the storages that were listed, by class.
@@ -53,26 +58,23 @@ const Grace = 15 * time.Minute
 type index struct {
 	State
 
-	claims, bound map[string]*corev1.PersistentVolumeClaim // by UID, and by the name of the PV
-	pvs           map[string]*corev1.PersistentVolume      // by name
-	ofUID         map[string]*corev1.PersistentVolume
-	holders       []Holder        // all PVs
-	atWork        map[string]bool // UIDs with a run that has not ended or a record
-	jobs          map[types.NamespacedName]*batchv1.Job
-	secrets       map[types.NamespacedName]bool
+	claims  map[string]*corev1.PersistentVolumeClaim // by UID
+	pvs     map[string]*corev1.PersistentVolume      // by name
+	ofUID   map[string]*corev1.PersistentVolume
+	holders []Holder        // all PVs
+	atWork  map[string]bool // UIDs with a run that has not ended or a record
+	jobs    map[types.NamespacedName]*batchv1.Job
+	secrets map[types.NamespacedName]bool
 }
 
 func newIndex(s State) *index {
 	x := &index{
-		State: s, claims: map[string]*corev1.PersistentVolumeClaim{}, bound: map[string]*corev1.PersistentVolumeClaim{},
+		State: s, claims: map[string]*corev1.PersistentVolumeClaim{},
 		pvs: map[string]*corev1.PersistentVolume{}, ofUID: map[string]*corev1.PersistentVolume{}, atWork: map[string]bool{},
 		jobs: map[types.NamespacedName]*batchv1.Job{}, secrets: map[types.NamespacedName]bool{},
 	}
 	for _, claim := range s.Claims {
 		x.claims[string(claim.UID)] = claim
-		if claim.Spec.VolumeName != "" {
-			x.bound[claim.Spec.VolumeName] = claim
-		}
 	}
 	for _, pv := range s.PVs {
 		x.pvs[pv.Name] = pv
@@ -123,6 +125,16 @@ func (x *index) overSince(job *batchv1.Job) (metav1.Time, bool) {
 
 // isWaitedFor reports whether a claim's UID is still being worked on, or may be.
 func (x *index) isWaitedFor(uid string) bool { return x.claims[uid] != nil || x.atWork[uid] }
+
+// isBound reports whether a claim is bound to a PV. Any claim may name the PV in spec.volumeName,
+// so the PV's claimRef decides which one it is.
+func (x *index) isBound(pv *corev1.PersistentVolume) bool {
+	if pv.Spec.ClaimRef == nil {
+		return false
+	}
+	claim := x.claims[string(pv.Spec.ClaimRef.UID)]
+	return claim != nil && claim.Spec.VolumeName == pv.Name
+}
 
 // ageOf returns how old a volume is, zero if that is not known.
 func (x *index) ageOf(v Volume) time.Duration {

@@ -6,12 +6,11 @@ import (
 	"fmt"
 	"slices"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/audit"
 	"github.com/flex-provisioner/flex-provisioner/contract"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/quote"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
@@ -76,14 +75,11 @@ func (a *Auditor) fix(ctx context.Context, s *audit.State, f audit.Finding) (str
 	if why := whyNotFixed(s, f, classes[0]); why != nil {
 		return "", why
 	}
-	if err := a.lookAgain(ctx, f); err != nil {
-		return "", err
-	}
-	number, err := a.nextNumber(ctx, f.Volume.UID)
+	now, err := a.lookAgain(ctx, f)
 	if err != nil {
 		return "", err
 	}
-	job, err := deleteJob(classes[0], contract.Listed(f.Volume), number, a.Cluster, a.Provisioner)
+	job, err := deleteJob(classes[0], contract.Listed(f.Volume), nextNumber(now.Jobs, f.Volume.UID), a.Cluster, a.Provisioner)
 	if err != nil {
 		return "", err
 	}
@@ -95,7 +91,8 @@ func (a *Auditor) fix(ctx context.Context, s *audit.State, f audit.Finding) (str
 		if err := a.whyChanged(ctx, classes[0]); err != nil {
 			return err
 		}
-		return a.lookAgain(ctx, f)
+		_, err := a.lookAgain(ctx, f)
+		return err
 	})
 	if err != nil {
 		return "", err
@@ -103,19 +100,15 @@ func (a *Auditor) fix(ctx context.Context, s *audit.State, f audit.Finding) (str
 	return quote.Line(runs.Read(end.job, end.pods, a.Clock.Now()).Message), nil
 }
 
-// nextNumber returns the number of the next Job that deletes something of a claim.
-func (a *Auditor) nextNumber(ctx context.Context, uid string) (int, error) {
-	existing, err := a.Client.BatchV1().Jobs(metav1.NamespaceAll).List(ctx, metav1.ListOptions{LabelSelector: jobs.LabelMember + uid})
-	if err != nil {
-		return 0, fmt.Errorf("list the Jobs of %s: %w", quote.Name(uid), err)
-	}
+// nextNumber returns the number of the dispatcher's next Job that deletes something of a claim.
+func nextNumber(existing []*batchv1.Job, uid string) int {
 	number := 1
-	for i := range existing.Items {
-		if record := runs.RecordOf(&existing.Items[i], uid); record.Verb == contract.Delete {
+	for _, job := range existing {
+		if record := runs.RecordOf(job, uid); record.Verb == contract.Delete && slices.Contains(record.UIDs, uid) {
 			number = max(number, record.Number+1)
 		}
 	}
-	return number, nil
+	return number
 }
 
 // whyNotFixed returns why the volume of a finding is not to be deleted, or nil.
@@ -142,15 +135,15 @@ func whyNotFixed(s *audit.State, f audit.Finding, c Class) error {
 	}
 }
 
-// lookAgain looks again whether a volume stands for nothing.
-func (a *Auditor) lookAgain(ctx context.Context, f audit.Finding) error {
-	now, err := ReadState(ctx, a.Client, a.Objects, a.Provisioner, a.Clock.Now())
+// lookAgain looks again whether a volume stands for nothing. It returns what exists now.
+func (a *Auditor) lookAgain(ctx context.Context, f audit.Finding) (audit.State, error) {
+	now, err := a.ReadState(ctx)
 	if err != nil {
-		return err
+		return now, err
 	}
-	now.ClusterUID, now.Volumes = a.Cluster.UID, map[string][]audit.Volume{f.ListedBy: {f.Volume}}
+	now.Volumes = map[string][]audit.Volume{f.ListedBy: {f.Volume}}
 	if !slices.ContainsFunc(audit.Check(now), func(again audit.Finding) bool { return again.Kind == f.Kind && again.Volume == f.Volume }) {
-		return errors.New("it stands for something by now: a claim, a PersistentVolume or a run of it has appeared")
+		return now, errors.New("it stands for something by now: a claim, a PersistentVolume or a run of it has appeared")
 	}
-	return nil
+	return now, nil
 }

@@ -51,8 +51,10 @@ func (l *lab) made() []batchv1.Job {
 
 func TestAVolumeThatStandsForNothingIsDeletedByAJobOfTheAudit(t *testing.T) {
 	earlier := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "flex-provisioner", Name: "delete-" + claimUID + "-2", Labels: map[string]string{
-		jobs.LabelMember + claimUID: "", jobs.LabelVerb: "delete",
+		config.LabelManagedBy: config.ManagedBy, jobs.LabelVerb: "delete",
 	}, Annotations: map[string]string{jobs.AnnUIDs: claimUID}}, Status: batchv1.JobStatus{Conditions: []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue}}}}
+	others := earlier.DeepCopy()
+	others.Name, others.Annotations[jobs.AnnUIDs] = "delete-"+otherUID+"-7", otherUID
 	inLab(t, nil, func(l *lab) {
 		l.ends(0, "one volume", "")
 		gated := l.started
@@ -67,10 +69,10 @@ func TestAVolumeThatStandsForNothingIsDeletedByAJobOfTheAudit(t *testing.T) {
 		if err != nil || !strings.Contains(said, "volume v1 of the class gold, of the claim app/data, was deleted. one volume") {
 			l.t.Errorf("said %q, %v", said, err)
 		}
-		if made := l.made(); len(made) != 1 || made[0].Name != earlier.Name {
+		if made := l.made(); len(made) != 2 || made[0].Name != earlier.Name {
 			l.t.Errorf("%d Jobs are left", len(made))
 		}
-	}, earlier)
+	}, earlier, others)
 }
 
 // What may stand for the volume appears after the audit has looked, before the pod is there or

@@ -29,7 +29,7 @@ type Look struct {
 // Look compares what is in the cluster with itself, and with what is in the storages. A storage
 // that cannot be listed keeps no other from being listed.
 func (a *Auditor) Look(ctx context.Context, of Storages) (Look, error) {
-	before, err := ReadState(ctx, a.Client, a.Objects, a.Provisioner, a.Clock.Now())
+	before, err := a.ReadState(ctx)
 	if err != nil {
 		return Look{}, err
 	}
@@ -40,11 +40,11 @@ func (a *Auditor) Look(ctx context.Context, of Storages) (Look, error) {
 		if err := a.listAll(ctx, of.Classes, &l, volumes); err != nil {
 			return l, err
 		}
-		if l.State, err = ReadState(ctx, a.Client, a.Objects, a.Provisioner, a.Clock.Now()); err != nil {
+		if l.State, err = a.ReadState(ctx); err != nil {
 			return l, err
 		}
 	}
-	before.ClusterUID, l.State.ClusterUID, l.State.Volumes = a.Cluster.UID, a.Cluster.UID, volumes
+	l.State.Volumes = volumes
 	l.Found = audit.CheckAround(before, l.State)
 	return l, ctx.Err()
 }

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 	"k8s.io/utils/clock"
@@ -33,6 +34,10 @@ type Auditor struct {
 	// Provisioner is the name that StorageClasses write, Namespace where the configs of those are
 	// that name no other.
 	Provisioner, Namespace string
+	// ConfigNamespaces are other namespaces in which Jobs of dispatchers are, Lease is the leader's,
+	// which names those of its dispatcher.
+	ConfigNamespaces []string
+	Lease            types.NamespacedName
 	// Allowed is what the dispatcher lets pods use of a node, by namespace.
 	Allowed jobs.Allowances
 	Cluster Cluster

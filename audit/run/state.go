@@ -4,14 +4,11 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/metadata"
 
 	"github.com/flex-provisioner/flex-provisioner/audit"
 	"github.com/flex-provisioner/flex-provisioner/contract"
@@ -19,17 +16,17 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
 )
 
-// ReadState reads what an audit judges: everything of a provisioner, in all namespaces. Of Secrets
+// ReadState reads what an audit judges: everything of its provisioner, in all namespaces. Of Secrets
 // it reads the metadata only.
-func ReadState(ctx context.Context, client kubernetes.Interface, objects metadata.Interface, provisioner string, now time.Time) (audit.State, error) {
-	s := audit.State{Now: now, Volumes: map[string][]audit.Volume{}}
-	if err := readClaimsAndPVs(ctx, client, provisioner, &s); err != nil {
+func (a *Auditor) ReadState(ctx context.Context) (audit.State, error) {
+	s := audit.State{Now: a.Clock.Now(), ClusterUID: a.Cluster.UID, Volumes: map[string][]audit.Volume{}}
+	if err := a.readClaimsAndPVs(ctx, &s); err != nil {
 		return s, err
 	}
-	if err := readRuns(ctx, client, provisioner, &s); err != nil {
+	if err := a.readRuns(ctx, &s); err != nil {
 		return s, err
 	}
-	secrets, err := objects.Resource(corev1.SchemeGroupVersion.WithResource("secrets")).List(ctx, metav1.ListOptions{LabelSelector: contract.LabelClaimUID})
+	secrets, err := a.Objects.Resource(corev1.SchemeGroupVersion.WithResource("secrets")).List(ctx, metav1.ListOptions{LabelSelector: contract.LabelClaimUID})
 	if err != nil {
 		return s, fmt.Errorf("list the metadata of the Secrets: %w", err)
 	}
@@ -39,18 +36,18 @@ func ReadState(ctx context.Context, client kubernetes.Interface, objects metadat
 	return s, nil
 }
 
-func readClaimsAndPVs(ctx context.Context, client kubernetes.Interface, provisioner string, s *audit.State) error {
-	claims, err := client.CoreV1().PersistentVolumeClaims(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
+func (a *Auditor) readClaimsAndPVs(ctx context.Context, s *audit.State) error {
+	claims, err := a.Client.CoreV1().PersistentVolumeClaims(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return fmt.Errorf("list the PersistentVolumeClaims: %w", err)
 	}
 	s.Claims = pointers(claims.Items)
-	all, err := client.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{})
+	all, err := a.Client.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return fmt.Errorf("list the PersistentVolumes: %w", err)
 	}
 	for _, pv := range pointers(all.Items) {
-		if pv.Annotations[contract.AnnClaimUID] == "" || pvs.OfAnotherProvisioner(pv.Annotations, provisioner) {
+		if pv.Annotations[contract.AnnClaimUID] == "" || pvs.OfAnotherProvisioner(pv.Annotations, a.Provisioner) {
 			s.Others = append(s.Others, pv)
 		} else {
 			s.PVs = append(s.PVs, pv)
@@ -59,24 +56,41 @@ func readClaimsAndPVs(ctx context.Context, client kubernetes.Interface, provisio
 	return nil
 }
 
-func readRuns(ctx context.Context, client kubernetes.Interface, provisioner string, s *audit.State) error {
+// readRuns reads the Jobs and pods of dispatchers, after the PVs that name some of their namespaces.
+func (a *Auditor) readRuns(ctx context.Context, s *audit.State) error {
+	served, err := a.served(ctx, s)
+	if err != nil {
+		return err
+	}
 	mine := metav1.ListOptions{LabelSelector: config.SelectManaged}
-	jobs, err := client.BatchV1().Jobs(metav1.NamespaceAll).List(ctx, mine)
+	jobs, err := a.Client.BatchV1().Jobs(metav1.NamespaceAll).List(ctx, mine)
 	if err != nil {
 		return fmt.Errorf("list the Jobs: %w", err)
 	}
 	for _, job := range pointers(jobs.Items) {
-		if config.IsOfAnotherProvisioner(job.Labels, provisioner) {
+		switch other := config.IsOfAnotherProvisioner(job.Labels, a.Provisioner); {
+		case other && served[job.Namespace]:
 			s.OtherJobs = append(s.OtherJobs, job)
-		} else {
+		case other:
+		case served[job.Namespace]:
 			s.Jobs = append(s.Jobs, job)
+		default:
+			s.UnservedJobs = append(s.UnservedJobs, job)
 		}
 	}
-	pods, err := client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, mine)
+	pods, err := a.Client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, mine)
 	if err != nil {
 		return fmt.Errorf("list the pods: %w", err)
 	}
-	s.Pods = slices.DeleteFunc(pointers(pods.Items), func(pod *corev1.Pod) bool { return config.IsOfAnotherProvisioner(pod.Labels, provisioner) })
+	for _, pod := range pointers(pods.Items) {
+		switch {
+		case config.IsOfAnotherProvisioner(pod.Labels, a.Provisioner):
+		case served[pod.Namespace]:
+			s.Pods = append(s.Pods, pod)
+		default:
+			s.UnservedPods = append(s.UnservedPods, pod)
+		}
+	}
 	return nil
 }
 

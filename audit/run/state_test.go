@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
 	metadatafake "k8s.io/client-go/metadata/fake"
+	"k8s.io/utils/clock"
 
 	"github.com/flex-provisioner/flex-provisioner/audit"
 	"github.com/flex-provisioner/flex-provisioner/audit/run"
@@ -45,7 +46,8 @@ func TestAnAuditReadsWhatIsOfItsProvisioner(t *testing.T) {
 		}
 	}
 	objects := metadatafake.NewSimpleMetadataClient(scheme, secret("pvc-u", map[string]string{contract.LabelClaimUID: "u"}), secret("cinder", nil))
-	s, err := run.ReadState(t.Context(), client, objects, contract.ProvisionerName, time.Time{})
+	auditor := &run.Auditor{Client: client, Objects: objects, Clock: clock.RealClock{}, Provisioner: contract.ProvisionerName, Namespace: "flex-provisioner"}
+	s, err := auditor.ReadState(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

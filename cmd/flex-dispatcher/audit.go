@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
@@ -66,6 +67,8 @@ func auditCommand() *cobra.Command {
 	flags.StringVar(&a.kubeconfig, "kubeconfig", "", adminKubeconfig)
 	flags.StringVar(&a.controller.Provisioner, "provisioner-name", contract.ProvisionerName, "provisioner name in StorageClasses")
 	flags.StringVar(&a.namespace, "namespace", configNamespace, "namespace of configs, the same as that of the dispatcher")
+	flags.StringSliceVar(&a.configNamespaces, "config-namespaces", nil, "additional namespaces of configs, also those of other dispatchers; only there Jobs count as runs")
+	flags.StringVar(&a.leaseNamespace, "leader-elect-resource-namespace", systemNamespace, "namespace of the dispatcher's leader election lease, which names its config namespaces")
 	a.addAllow(flags)
 	flags.StringVar(&a.controller.KubeAPI, "kube-api", "https://kubernetes.default.svc", "URL of the API server for images, the same as that of the dispatcher")
 	flags.StringArrayVar(&a.files, "volumes", nil, "CLASS=FILE: output of the verb list of the class's image; may be repeated")
@@ -210,6 +213,7 @@ func (a *audited) auditor(cmd *cobra.Command) (*run.Auditor, error) {
 	uid, err := admin.ClusterUID(cmd.Context(), client)
 	return &run.Auditor{
 		Client: client, Objects: objects, Clock: clock.RealClock{}, Provisioner: a.controller.Provisioner, Namespace: a.namespace,
+		ConfigNamespaces: a.configNamespaces, Lease: types.NamespacedName{Namespace: a.leaseNamespace, Name: leaseName},
 		Allowed: allowed, Cluster: run.Cluster{KubeAPI: a.controller.KubeAPI, UID: uid}, Timeout: a.timeout,
 	}, err
 }

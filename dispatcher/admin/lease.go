@@ -25,7 +25,7 @@ func NoteNamespaces(ctx context.Context, client kubernetes.Interface, namespace,
 		if lease, err = leases.Get(ctx, name, metav1.GetOptions{}); err != nil {
 			return err
 		}
-		noted := namespacesOf(lease)
+		noted := config.NotedNamespaces(lease)
 		dropped = slices.DeleteFunc(slices.Clone(noted), func(ns string) bool { return slices.Contains(served, ns) })
 		all := slices.Concat(served, dropped)
 		slices.Sort(all)
@@ -40,10 +40,4 @@ func NoteNamespaces(ctx context.Context, client kubernetes.Interface, namespace,
 		return nil, nil, fmt.Errorf("note the config namespaces on the lease %s/%s: %w", namespace, name, err)
 	}
 	return lease, dropped, nil
-}
-
-// namespacesOf returns the namespaces that are noted on a lease. An administrator may have written
-// spaces.
-func namespacesOf(lease *coordinationv1.Lease) []string {
-	return strings.FieldsFunc(lease.Annotations[config.AnnNamespaces], func(r rune) bool { return r == ',' || r == ' ' })
 }

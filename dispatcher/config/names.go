@@ -1,6 +1,9 @@
 package config
 
 import (
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
@@ -54,3 +57,9 @@ const AnnCut = contract.Domain + "cut"
 // AnnNamespaces lists, on the leader's lease, the config namespaces that are served or were served
 // before, separated by commas.
 const AnnNamespaces = contract.Domain + "namespaces"
+
+// NotedNamespaces returns the namespaces that are noted on the leader's lease. An administrator may
+// have written spaces.
+func NotedNamespaces(lease metav1.Object) []string {
+	return strings.FieldsFunc(lease.GetAnnotations()[AnnNamespaces], func(r rune) bool { return r == ',' || r == ' ' })
+}
