@@ -67,31 +67,30 @@ func (a *Auditor) readRuns(ctx context.Context, s *audit.State) error {
 	if err != nil {
 		return fmt.Errorf("list the Jobs: %w", err)
 	}
-	for _, job := range pointers(jobs.Items) {
-		switch other := config.IsOfAnotherProvisioner(job.Labels, a.Provisioner); {
-		case other && served[job.Namespace]:
-			s.OtherJobs = append(s.OtherJobs, job)
-		case other:
-		case served[job.Namespace]:
-			s.Jobs = append(s.Jobs, job)
-		default:
-			s.UnservedJobs = append(s.UnservedJobs, job)
-		}
-	}
+	s.Jobs, s.OtherJobs, s.UnservedJobs = split(pointers(jobs.Items), a.Provisioner, served)
 	pods, err := a.Client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, mine)
 	if err != nil {
 		return fmt.Errorf("list the pods: %w", err)
 	}
-	for _, pod := range pointers(pods.Items) {
-		switch {
-		case config.IsOfAnotherProvisioner(pod.Labels, a.Provisioner):
-		case served[pod.Namespace]:
-			s.Pods = append(s.Pods, pod)
+	s.Pods, _, s.UnservedPods = split(pointers(pods.Items), a.Provisioner, served)
+	return nil
+}
+
+// split returns the objects of a provisioner's dispatcher and those of others, in namespaces that are
+// served, and those that are its dispatcher's by their label alone.
+func split[T metav1.Object](all []T, provisioner string, served map[string]bool) (own, others, unserved []T) {
+	for _, obj := range all {
+		switch isOther := config.IsOfAnotherProvisioner(obj.GetLabels(), provisioner); {
+		case isOther && served[obj.GetNamespace()]:
+			others = append(others, obj)
+		case isOther:
+		case served[obj.GetNamespace()]:
+			own = append(own, obj)
 		default:
-			s.UnservedPods = append(s.UnservedPods, pod)
+			unserved = append(unserved, obj)
 		}
 	}
-	return nil
+	return own, others, unserved
 }
 
 func pointers[T any](items []T) []*T {

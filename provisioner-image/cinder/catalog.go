@@ -25,7 +25,7 @@ func catalogued(provider *gophercloud.ProviderClient, login credentials.Login) (
 	}
 	slices.Sort(regions)
 	regions = slices.Compact(regions)
-	said := ""
+	var said string
 	switch {
 	case len(found) == 0:
 		said = fmt.Sprintf("keystone lists no block-storage endpoint for region %q and endpoint type %q", login.Region, login.EndpointType)
