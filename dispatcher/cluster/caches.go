@@ -18,7 +18,6 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
@@ -180,7 +179,7 @@ func isAsNew(version, than string) bool {
 // same nodes.
 func (c *Caches) StartingLike(revision, nodes string) []*batchv1.Job {
 	ns, _, _ := cache.SplitMetaNamespaceKey(revision)
-	return slices.DeleteFunc(c.Jobs.In(ns).By(ByStart, revision), func(job *batchv1.Job) bool { return jobs.HeadOf(job).Nodes != nodes })
+	return c.Jobs.In(ns).By(ByStart, startKey(revision, nodes))
 }
 
 // ClassesInUse returns the labels of all classes that have a claim, a PV or a Job.

@@ -35,7 +35,8 @@ const (
 	ByUnfinished = "unfinished"
 	// ByKept finds the failed Jobs that are kept for people to look at, by the class's label.
 	ByKept = "kept"
-	// ByStart finds the Jobs that have not finished by their config revision.
+	// ByStart finds the Jobs that have not finished by their config revision and the nodes that they go
+	// to.
 	ByStart = "start"
 	// BySourcePV finds the Jobs that clone the volume of a PV.
 	BySourcePV = "source-pv"
@@ -68,7 +69,7 @@ var (
 	attachmentIndexers = cache.Indexers{ByPV: pvOfAttachment}
 	configIndexers     = cache.Indexers{ByClass: classOfConfig}
 	revisionIndexers   = cache.Indexers{ByConfig: configOfRevision, ByClass: classOfRevision}
-	jobIndexers        = cache.Indexers{ByUID: uidsOfJob, ByClass: classByLabel, ByUnfinished: classOfUnfinished, ByStart: revisionOfUnfinished, ByRevision: revisionNamed, ByNode: nodeOfJob, ByKept: classOfKept, BySourcePV: sourcesOfJob}
+	jobIndexers        = cache.Indexers{ByUID: uidsOfJob, ByClass: classByLabel, ByUnfinished: classOfUnfinished, ByStart: startOfUnfinished, ByRevision: revisionNamed, ByNode: nodeOfJob, ByKept: classOfKept, BySourcePV: sourcesOfJob}
 	podIndexers        = cache.Indexers{ByJob: jobOfPod, ByUID: uidsOfPod, ByUnfinished: classOfRunningPod}
 )
 
@@ -154,12 +155,15 @@ func classOfRunningPod(obj any) ([]string, error) {
 	return []string{pod.Labels[config.LabelClass]}, nil
 }
 
-func revisionOfUnfinished(obj any) ([]string, error) {
-	if runs.IsFinished(obj.(*batchv1.Job)) {
+func startOfUnfinished(obj any) ([]string, error) {
+	job := obj.(*batchv1.Job)
+	if runs.IsFinished(job) {
 		return nil, nil
 	}
-	return revisionNamed(obj)
+	return []string{startKey(job.Annotations[contract.AnnRevision], jobs.HeadOf(job).Nodes)}, nil
 }
+
+func startKey(revision, nodes string) string { return revision + " " + nodes }
 
 func sourcesOfJob(obj any) ([]string, error) {
 	if runs.HasReportedEnd(obj.(*batchv1.Job)) {

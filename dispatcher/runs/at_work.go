@@ -14,13 +14,13 @@ import (
 // included. One that cannot start may start at any moment. Of a pod that has vanished its outcome
 // says until when.
 func HoldsSlot(job *batchv1.Job, pods []*corev1.Pod, now time.Time) bool {
-	switch head := jobs.HeadOf(job); {
-	case slices.ContainsFunc(pods, func(pod *corev1.Pod) bool { return IsAtWork(pod, now) }), now.Before(head.MayRunUntil),
-		HasVanished(job, pods) && head.Unrecorded > 0 && job.Status.CompletionTime == nil:
+	if slices.ContainsFunc(pods, func(pod *corev1.Pod) bool { return IsAtWork(pod, now) }) {
 		return true
-	default:
-		return len(pods) == 0 && !HasEnded(job, pods, now)
 	}
+	if head := jobs.HeadOf(job); now.Before(head.MayRunUntil) || HasVanished(job, pods) && head.Unrecorded > 0 && job.Status.CompletionTime == nil {
+		return true
+	}
+	return len(pods) == 0 && !HasEnded(job, pods, now)
 }
 
 // IsAtWork reports whether the container of a pod may be at work now or later. Without a report

@@ -8,7 +8,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	clienttesting "k8s.io/client-go/testing"
 )
@@ -43,18 +45,23 @@ func (s *Server) patch(by string, at Key, a clienttesting.PatchActionImpl) (Obje
 	return s.update(by, "patch", at, obj)
 }
 
-// strategicPatch applies a strategic merge patch by Kubernetes' own code.
+// strategicPatch applies a strategic merge patch by Kubernetes' own code, as strategicPatchObject of
+// staging/src/k8s.io/apiserver/pkg/endpoints/handlers/patch.go does.
 func strategicPatch(old Object, patch []byte) (Object, error) {
-	b, err := json.Marshal(old)
+	was, err := runtime.DefaultUnstructuredConverter.ToUnstructured(old)
 	if err != nil {
+		return nil, err
+	}
+	var change map[string]any
+	if err := utiljson.Unmarshal(patch, &change); err != nil {
 		return nil, err
 	}
 	obj := reflect.New(reflect.TypeOf(old).Elem()).Interface().(Object)
-	merged, err := strategicpatch.StrategicMergePatch(b, patch, obj)
+	merged, err := strategicpatch.StrategicMergeMapPatch(was, change, obj)
 	if err != nil {
 		return nil, err
 	}
-	return obj, json.Unmarshal(merged, obj)
+	return obj, runtime.DefaultUnstructuredConverter.FromUnstructured(merged, obj)
 }
 
 // keepToSubresource keeps a write on a claim to its status, or out of it.
