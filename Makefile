@@ -11,12 +11,14 @@ GOFLAGS_BUILD = -trimpath -buildvcs=false \
 	-ldflags="-s -w -buildid= -X $(PACKAGE).version=$(VERSION) -X $(PACKAGE).commit=$(COMMIT)"
 BINARIES := flex-dispatcher cinder-provisioner flex
 TOOL := go tool -modfile=tools.mod
-# These take five times as long under the race detector, for which they hold nothing: the first walk millions of views, states and words in one goroutine, the next
-# kills processes, the next two measure time, and those of the last line count in large worlds, over hours of their time, or at every kill point, what smaller ones do
-# under the race detector. make race gives it those, too.
-UNRACED := TestEveryView|TestWalk|TestSeeds|TestGatedDelete|TestForbiddenWords|TestModel|TestRunKilledAt|TestBatchKilledAt|TestAnAssignment|TestTheFirstRequest
-UNRACED_SCENARIOS := TestWorkIsLinear|TestDeathAt|TestABurst|TestANewLeaderLooks|TestFailedJobsThatAreKept|TestAFullCluster|TestAnAnnotationThatAlways|TestTheSameNodeSelectedAgain|TestAProbeThatEnds|TestEachFurtherFullNode|TestRevisionOfItsOwn|TestRequestsAndEventsPerClaim|TestOfJobsThat|TestOneRunPerClaimAlsoInTwo|TestTwoLeadersWithStaleCaches|TestRecordBeforeStorageIsKeptFrom|TestRetriesGoOnWithout|TestAPVThatDoesNotFit
-SLOW := ^($(UNRACED)|$(UNRACED_SCENARIOS))
+# These take five times as long under the race detector, for which they hold nothing: the first line walks millions of views, states, words and moves, one at a time,
+# the second starts processes, which are built without it, or measures time, and the others count in large worlds, over hours of their time, or at every kill point,
+# what smaller ones do under the race detector. make race gives it those of the controller, too.
+WALKS := TestEveryView|TestWalk|TestSeeds|TestHardWorlds|TestGatedDelete|TestForbiddenWords|TestModel
+PROCESSES := TestRunKilled|TestEveryBackendIs|TestRequestsThatChange|TestTwentyClaimsIn|TestAnAssignment|TestTheFirstRequest
+KILL_POINTS := TestBatchKilled|TestExpandKilled|TestAdoptionKilled|TestVolumeThatAnOlderImage|TestWhatIsLeftIsReportedWhenTheLeader|TestDeathAt
+SCENARIOS := TestWorkIsLinear|TestABurstI|TestANewLeaderLooks|TestFailedJobsThatAreKept|TestAFullCluster|TestAnAnnotationThatAlways|TestTheSameNodeSelectedAgain|TestAProbeThatEnds|TestEachFurtherFullNode|TestRevisionOfItsOwn|TestRequestsAndEventsPerClaim|TestOfJobsThat|TestOneRunPerClaimAlsoInTwo|TestTwoLeadersWithStaleCaches|TestRecordBeforeStorageIsKeptFrom|TestRetriesGoOn|TestAPVThatDoesNotFit|TestManyDeletes|TestJobsThatCannotStartLeave|TestTheNewestRevisionOfEach|TestOneConfigServesEach|TestATenantThatEdits|TestARefusedClaimIsNo|TestMaxParallelHoldsWhenABatch|TestDeletesAndProvisions
+SLOW := ^($(WALKS)|$(PROCESSES)|$(KILL_POINTS)|$(SCENARIOS))
 # A test is over before its garbage matters.
 GO_TEST := GOGC=400 go test -p 4 -timeout 20m
 SCRIPTS = $(shell git ls-files '*.sh') .ci/run
