@@ -151,7 +151,7 @@ func TestAnswerThatIsTooLargeIsAnError(t *testing.T) {
 		}
 		fmt.Fprint(w, `{"volumes": [], "volume": {}, "x": "`)
 		text := strings.Repeat("x", 1<<20)
-		for range 2 * transport.MaxAnswer >> 20 {
+		for range transport.MaxAnswer>>20 + 1 {
 			fmt.Fprint(w, text)
 		}
 		fmt.Fprint(w, `"}`)

@@ -51,7 +51,7 @@ func TestAnswersAreReadUpToALimit(t *testing.T) {
 		if n, err := read(t, answering(t, transport.MaxAnswer, packed)); n != transport.MaxAnswer || err != nil {
 			t.Errorf("packed %t: %d bytes, %v", packed, n, err)
 		}
-		at := answering(t, 4*transport.MaxAnswer, packed) + "/volumes"
+		at := answering(t, transport.MaxAnswer+1, packed) + "/volumes"
 		n, err := read(t, at)
 		tooLarge, ok := errors.AsType[*transport.AnswerError](err)
 		if n != transport.MaxAnswer || !ok || err.Error() != "GET "+at+": the answer is larger than the limit of 32 MiB" || tooLarge.Asked != "GET "+at {
