@@ -143,7 +143,7 @@ func TestBrokenLinksAreSeen(t *testing.T) {
 		pages: map[string]string{
 			"README.md": "# Read me\n", "docs/a.md": "# The `key` & Co.\n## Twice\n## Twice\n```\n# no heading\n```\n",
 		},
-		files: map[string]bool{".": true, "README.md": true, "docs": true, "docs/a.md": true, "docs/run.sh": true},
+		files:   map[string]bool{".": true, "README.md": true, "docs": true, "docs/a.md": true, "docs/run.sh": true},
 		anchors: map[string][]string{},
 	}
 	for link, want := range map[string]string{

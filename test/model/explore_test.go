@@ -65,7 +65,7 @@ type explorer struct {
 }
 
 func newExplorer(w world) *explorer {
-	w.built, w.configs, w.judged = built{}, map[uint8]config.Config{}, &resolve.Judged{}
+	w.built, w.shows, w.configs, w.judged = built{}, shows{}, map[uint8]config.Config{}, &resolve.Judged{}
 	return &explorer{
 		w: w, steps: allSteps(), reached: map[[2]uint64]struct{}{}, decisions: make([]decision, 1), decided: map[looked]uint32{},
 		numbers: map[state]uint32{}, shows: make([]state, 1),

@@ -273,42 +273,6 @@ func staticPV(p phase) *corev1.PersistentVolume {
 	return pv
 }
 
-// objects returns what a view shows.
-func (w *world) objects(v *view) []metav1.Object {
-	out := append(w.fixed(v.lost), w.configMap(v.config))
-	for version := range uint8(2) {
-		if v.kept>>version&1 == 1 {
-			out = append(out, w.revision(version))
-		}
-	}
-	if s := v.of[ofClaims]; s.claim != claimGone {
-		out = append(out, w.claim(&s))
-	}
-	if v.of[ofClaims].pv.ref == refOther {
-		out = append(out, otherClaim())
-	}
-	if w.acts&clones != 0 {
-		out = append(out, sourceObjects(v.of[ofClaims].source)...)
-	}
-	s := &v.of[ofPVs]
-	if s.pv.exists() {
-		out = append(out, w.pv(s.pv))
-	}
-	if s.rescue.phase != noPV {
-		out = append(out, rescuedPVOf(s.rescue))
-	}
-	if s.static != noPV && !w.blind {
-		out = append(out, staticPV(s.static))
-	}
-	for i := range v.of[ofJobs].count() {
-		out = append(out, w.job(&v.of[ofJobs].jobs[i], i))
-	}
-	for i := range v.of[ofPods].count() {
-		out = append(out, w.pod(&v.of[ofPods].jobs[i]))
-	}
-	return out
-}
-
 // skeleton returns the PV that a provision run is asked to write.
 func (w *world) skeleton(request, node, rev uint8) *corev1.PersistentVolume {
 	cfg := w.config(rev)

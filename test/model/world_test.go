@@ -38,6 +38,7 @@ type world struct {
 	wrap func(judge) judge
 
 	built   built
+	shows   shows
 	configs map[uint8]config.Config
 	judged  *resolve.Judged
 }
