@@ -15,7 +15,7 @@ type shown struct {
 	state
 }
 
-// objects returns what a view shows. Nobody changes an object: many views show the same one.
+// objects returns what a view shows. No test changes an object: many views show the same one.
 func (w *world) objects(v *view) []metav1.Object {
 	out := slices.Clone(w.once(shown{kinds, state{config: v.config, kept: v.kept, lost: v.lost}}, (*world).unowned))
 	for kind, create := range [kinds]func(*world, *state) []metav1.Object{(*world).claims, (*world).pvs, (*world).jobs, (*world).pods} {
