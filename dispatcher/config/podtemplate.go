@@ -96,6 +96,9 @@ func (p *parser) checkSpec(spec corev1.PodSpec) {
 	if spec.ServiceAccountName != "" || spec.DeprecatedServiceAccount != "" {
 		p.invalid(keyPodTemplate, spec.ServiceAccountName, "may not name a ServiceAccount: %s does", keyServiceAccount)
 	}
+	if spec.Affinity != nil && spec.Affinity.PodAntiAffinity != nil && len(spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0 {
+		p.invalid(keyPodTemplate, "podAntiAffinity", "may not require a podAntiAffinity, since the scheduler keeps the pods of other classes from these nodes as well: prefer it, or use topologySpreadConstraints")
+	}
 	if spec.OS != nil && spec.OS.Name != corev1.Linux {
 		p.invalid(keyPodTemplate, string(spec.OS.Name), "may not set an os other than linux: Pod Security checks less on other systems")
 	}

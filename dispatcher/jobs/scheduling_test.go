@@ -132,7 +132,7 @@ func TestPreferencesOfTheTemplateAreKept(t *testing.T) {
 	cfg := fixture.Config(t, "Delete", map[string]string{"run-on": "selected-node", "pod-template": `
 spec:
   affinity:
-    podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: host}]}
+    podAntiAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1, podAffinityTerm: {topologyKey: host}}]}
     nodeAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1, preference: {matchExpressions: [{key: a, operator: Exists}]}}]}
 `})
 	a := fixture.Build(t, fixture.Provision(cfg, fixture.Claim(fixture.Annotated("volume.kubernetes.io/selected-node", "node-1")))).Spec.Template.Spec.Affinity

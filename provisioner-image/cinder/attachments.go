@@ -54,8 +54,8 @@ type attachment struct {
 // one of the details.
 func (a attachment) toAttachment() (Attachment, error) {
 	made := Attachment{ID: a.ID, Status: a.Status, Server: a.Server}
-	if len(a.Info) == 0 {
-		return made, nil
+	if err := checkID(a.ID); err != nil || len(a.Info) == 0 {
+		return made, err
 	}
 	var info struct {
 		Kind string `json:"driver_volume_type"`

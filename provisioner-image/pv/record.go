@@ -3,7 +3,6 @@ package pv
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"strings"
 	"unicode"
 
@@ -68,13 +67,9 @@ func (r Record) annotations() (map[string]string, error) {
 	return annotations, nil
 }
 
-// idForm matches the IDs of a storage. They become parts of URLs, in which "../volumes/ID" would be
-// another resource.
-var idForm = regexp.MustCompile(`^[0-9A-Za-z-]{1,63}$`)
-
 func checkIDs(of *corev1.PersistentVolume) error {
 	for _, key := range []string{AnnVolumeID, AnnAttachment} {
-		if id := of.Annotations[key]; id != "" && !idForm.MatchString(id) {
+		if id := of.Annotations[key]; id != "" && !volume.IsID(id) {
 			return fmt.Errorf("read annotation %s of PV %s: %q is not an ID", key, of.Name, id)
 		}
 	}

@@ -1,6 +1,9 @@
 package volume
 
-import "time"
+import (
+	"regexp"
+	"time"
+)
 
 // KeyUID is the key in a volume's metadata that holds the UID of its claim. By it a run finds what
 // an earlier run made, since names are not unique in a storage.
@@ -38,6 +41,13 @@ type Volume struct {
 	// Shareable is true if the storage lets many clients write to the volume.
 	Shareable bool
 }
+
+// idForm matches the IDs of a storage. They become parts of URLs, in which "../volumes/ID" would be
+// another resource, and of commands that events name for administrators.
+var idForm = regexp.MustCompile(`^[0-9A-Za-z-]{1,63}$`)
+
+// IsID reports whether a text may be the ID of a volume or of another resource of a storage.
+func IsID(text string) bool { return idForm.MatchString(text) }
 
 // UID returns the UID of the claim that the volume was made for.
 func (v Volume) UID() string { return v.Metadata[KeyUID] }

@@ -24,7 +24,7 @@ const untilEnforced = time.Minute
 // other test runs: the policies are those of all.
 func TestAttacksSucceedWithoutThePolicies(t *testing.T) {
 	w := newWorld(t, "bare")
-	dry := slices.Concat(nodePodAttacks(), gateAttacks(), w.servingAttacks(), w.recordAttacks(), w.revisionAttacks(), w.pvAttacks(), w.markAttacks(), w.becomingAttacks())
+	dry := slices.Concat(nodePodAttacks(), gateAttacks(), w.servingAttacks(), w.recordAttacks(), w.revisionAttacks(), w.otherPodAttacks(), w.pvAttacks(), w.markAttacks(), w.becomingAttacks())
 	secrets, sequences, targets := w.secretAttacks(), w.sequenceAttacks(), w.patchable()
 	var guarded []map[string]verdict
 	for _, x := range targets {

@@ -141,10 +141,15 @@ func (w *world) revisionAttacks() []attack {
 		_, err := client.AppsV1().ControllerRevisions(nodeNamespace).Patch(ctx, kept.Name, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
 		return err
 	}
+	remove := func(ctx context.Context, client kubernetes.Interface) error {
+		return client.AppsV1().ControllerRevisions(nodeNamespace).Delete(ctx, kept.Name, metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}})
+	}
 	const refusal = "a config revision has no owner"
 	return []attack{
 		{"a StatefulSet takes over a config revision", account("kube-system", "statefulset-controller", ""), adopt, refusal, passes},
 		{"a DaemonSet takes over a config revision", account("kube-system", "daemon-set-controller", ""), adopt, refusal, passes},
+		{"a StatefulSet deletes a config revision as one of its own", account("kube-system", "statefulset-controller", ""), remove, "no revision of a StatefulSet", passes},
+		{"a config revision is deleted", clusterAdmin, remove, "", passes},
 		{"a config revision with an owner", clusterAdmin, create(restored("owned", "flex-dispatcher", owner)), refusal, passes},
 		{"a config revision is restored", clusterAdmin, create(restored("restored", "flex-dispatcher")), "", passes},
 		{"a revision of a StatefulSet", clusterAdmin, create(restored("others", "helm", owner)), "", passes},
@@ -200,5 +205,43 @@ func patchesJob(name, patch string) func(context.Context, kubernetes.Interface) 
 	return func(ctx context.Context, client kubernetes.Interface) error {
 		_, err := client.BatchV1().Jobs(nodeNamespace).Patch(ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
 		return err
+	}
+}
+
+// The scheduler keeps pods of all namespaces from the nodes that an anti-affinity of one pod names.
+func TestNoPodKeepsRunsFromNodes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "apart")
+	w.run(w.otherPodAttacks(), true)
+}
+
+// otherPodAttacks are attempts to create a pod of a tenant that keeps pods of runs or of the
+// dispatcher from all nodes, and pods that keep only others from theirs. They are dry runs.
+func (w *world) otherPodAttacks() []attack {
+	apart := func(selector *metav1.LabelSelector, in *metav1.LabelSelector, namespaces ...string) func(context.Context, kubernetes.Interface) error {
+		return createPodOf(w.ns, nil, func(p *corev1.PodTemplateSpec) {
+			p.Labels, p.Annotations, p.Spec.SchedulingGates = nil, nil, nil
+			p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{
+				{TopologyKey: corev1.LabelOSStable, LabelSelector: selector, NamespaceSelector: in, Namespaces: namespaces},
+			}}}
+		})
+	}
+	every, where := &metav1.LabelSelector{}, func(key, value string) *metav1.LabelSelector {
+		return &metav1.LabelSelector{MatchLabels: map[string]string{key: value}}
+	}
+	having := func(key string) *metav1.LabelSelector {
+		return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: key, Operator: metav1.LabelSelectorOpExists}}}
+	}
+	const refusal = "must not select the pods of flex-provisioner"
+	return []attack{
+		{"no run starts on a node", clusterAdmin, apart(having("flex-provisioner.io/verb"), nil, nodeNamespace), refusal, passes},
+		{"no pod of any namespace does", clusterAdmin, apart(every, every), refusal, passes},
+		{"no dispatcher does", clusterAdmin, apart(every, nil, systemNamespace), refusal, passes},
+		{"the same, by the label of the namespace", clusterAdmin, apart(where("app.kubernetes.io/name", "flex-dispatcher"), where(corev1.LabelMetadataName, systemNamespace)), refusal, passes},
+		{"no Job's pod does, by a label of the Job controller", clusterAdmin, apart(having("batch.kubernetes.io/job-name"), every), refusal, passes},
+		{"one web server on each node", clusterAdmin, apart(where("app", "web"), every), "", passes},
+		{"the same, by the recommended label", clusterAdmin, apart(where("app.kubernetes.io/name", "web"), every), "", passes},
+		{"apart from the pods of another namespace", clusterAdmin, apart(every, nil, "default"), "", passes},
+		{"the same, by the label of that namespace", clusterAdmin, apart(every, where(corev1.LabelMetadataName, "default")), "", passes},
 	}
 }
