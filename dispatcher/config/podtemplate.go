@@ -96,14 +96,19 @@ func (p *parser) checkSpec(spec corev1.PodSpec) {
 	if spec.ServiceAccountName != "" || spec.DeprecatedServiceAccount != "" {
 		p.invalid(keyPodTemplate, spec.ServiceAccountName, "may not name a ServiceAccount: %s does", keyServiceAccount)
 	}
-	if spec.Affinity != nil && spec.Affinity.PodAntiAffinity != nil && len(spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0 {
-		p.invalid(keyPodTemplate, "podAntiAffinity", "may not require a podAntiAffinity, since the scheduler keeps the pods of other classes from these nodes as well: prefer it, or use topologySpreadConstraints")
-	}
+	p.checkAntiAffinity(spec.Affinity)
 	if spec.OS != nil && spec.OS.Name != corev1.Linux {
 		p.invalid(keyPodTemplate, string(spec.OS.Name), "may not set an os other than linux: Pod Security checks less on other systems")
 	}
 	if len(spec.EphemeralContainers) > 0 {
 		p.invalid(keyPodTemplate, spec.EphemeralContainers[0].Name, "may not set ephemeralContainers, which the API server refuses in a template")
+	}
+}
+
+// checkAntiAffinity reports a required anti-affinity, which other pods have to satisfy as well.
+func (p *parser) checkAntiAffinity(a *corev1.Affinity) {
+	if a != nil && a.PodAntiAffinity != nil && len(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0 {
+		p.invalid(keyPodTemplate, "podAntiAffinity", "may not require a podAntiAffinity, since the scheduler keeps the pods of other classes from these nodes as well: prefer it, or use topologySpreadConstraints")
 	}
 }
 
