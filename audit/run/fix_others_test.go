@@ -65,7 +65,7 @@ func TestARunOfAnotherProvisionerStandsForItsVolume(t *testing.T) {
 		theirs := classes[0].Config
 		theirs.Source.Namespace = "theirs"
 		job, err := jobs.Build(jobs.Plan{
-			Config: theirs, Verb: contract.Delete, Request: contract.Request{UID: v.UID, PVName: contract.PVName(v.UID)}, Number: 1,
+			Config: theirs, Provisioner: "other.example.com", Verb: contract.Delete, Request: contract.Request{UID: v.UID, PVName: contract.PVName(v.UID)}, Number: 1,
 			PV: &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{contract.AnnProvisionedBy: "other.example.com"}}},
 		})
 		if err != nil {
