@@ -220,7 +220,7 @@ func TestNoPodKeepsRunsFromNodes(t *testing.T) {
 func (w *world) otherPodAttacks() []attack {
 	apart := func(selector *metav1.LabelSelector, in *metav1.LabelSelector, namespaces ...string) func(context.Context, kubernetes.Interface) error {
 		return createPodOf(w.ns, nil, func(p *corev1.PodTemplateSpec) {
-			p.Labels, p.Annotations, p.Spec.SchedulingGates = nil, nil, nil
+			p.Labels, p.Annotations, p.Spec.SchedulingGates, p.Spec.ServiceAccountName = nil, nil, nil, ""
 			p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{
 				{TopologyKey: corev1.LabelOSStable, LabelSelector: selector, NamespaceSelector: in, Namespaces: namespaces},
 			}}}
