@@ -40,7 +40,7 @@ build: ## build the binaries into bin/, static
 test: ## unit and controller tests, with the race detector; no root, no network
 	CGO_ENABLED=1 $(GO_TEST) -race -skip '$(SLOW)' ./...
 	$(GO_TEST) -run '$(SLOW)' ./cmd/cinder-provisioner ./dispatcher/controller ./dispatcher/decide ./dispatcher/slots ./provisioner-image/run ./test ./test/model
-	$(GO_TEST) -run '$(SLOW)' ./test/sim # alone: it uses every core, and its 72 seeds are to take at most 25 s
+	$(GO_TEST) -run '$(SLOW)' ./test/sim # alone: it uses every core, and its 120 seeds are to take at most 25 s
 
 .PHONY: race
 race: ## every scenario of the controller, with the race detector; minutes

@@ -119,6 +119,7 @@ func TestPoliciesUseTheNamesOfTheCode(t *testing.T) {
 		},
 		"flex-provisioner-record-pods":      {"'" + config.LabelManagedBy + "'", "'" + config.ManagedBy + "'", "'" + contract.Domain + "'"},
 		"flex-provisioner-record-revisions": {"'" + config.LabelManagedBy + "'", "'" + config.ManagedBy + "'"},
+		"flex-provisioner-other-pods":       {"'" + config.LabelManagedBy + "'", "'" + config.ManagedBy + "'", contract.Domain},
 		"flex-pv-source":                    {"'" + contract.AnnClaimUID + "'", "'" + contract.ProvisionerName + "'"},
 	} {
 		for _, word := range words {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -136,16 +135,14 @@ func kubeConfig(kubeconfig string) (config *rest.Config, err error) {
 	} else {
 		config, err = clientcmd.BuildConfigFromFlags("", kubeconfig)
 	}
+	// HTTPS_PROXY, by which an administrator gives this process the storage's proxy, would be that of the
+	// API server as well (SetTransportDefaults in apimachinery's util/net/http.go), unless NO_PROXY held
+	// the address of its Service.
 	if err == nil && config.Proxy == nil {
-		config.Proxy = direct
+		config.Proxy = http.ProxyURL(nil)
 	}
 	return config, err
 }
-
-// direct is the proxy of requests to the API server: none. HTTPS_PROXY, with which an administrator
-// gives the storage's proxy to this process, would be the API server's as well (SetTransportDefaults
-// in apimachinery's util/net/http.go), unless NO_PROXY held the address of its Service.
-func direct(*http.Request) (*url.URL, error) { return nil, nil }
 
 func environment() map[string]string {
 	env := map[string]string{}

@@ -18,8 +18,8 @@ func SameStorage(a, b Config) bool { return bytes.Equal(storageOf(a), storageOf(
 
 // storageOf returns, in JSON, a config without what an administrator corrects: image and command, the
 // verbs, limits of runs, labels and users of the pod, and the scheduling, unless that says on which
-// node the storage is. An image knows its storage by its properties: a server that stands in the command is not
-// compared, and docs/configuration.md says so.
+// node the storage is. An image knows its storage by its properties: a server that stands in the
+// command is not compared, and docs/configuration.md says so.
 func storageOf(c Config) []byte {
 	template, scheduling := c.template(), corev1.PodSpec{}
 	template.Labels = nil

@@ -18,7 +18,7 @@ import (
 // Of the Jobs that cannot start for one reason, one is kept. It finds out when the others would
 // start. That does not count as an attempt of theirs.
 func TestOfJobsThatCannotStartOneIsKept(t *testing.T) {
-	for why, claims := range map[string]int{"ErrImagePull": 50, "CreateContainerConfigError": 30} {
+	for why, claims := range map[string]int{"ErrImagePull": 100, "CreateContainerConfigError": 30} {
 		t.Run(why, func(t *testing.T) {
 			inWorld(t, func(w *world) {
 				w.SetUpGold(fakecluster.Works, "max-attempts", "1")

@@ -138,7 +138,7 @@ func TestExpiredTokenIsRenewedOnce(t *testing.T) {
 	}
 	c := connect(t, credentials.Login{AuthURL: k.URL + "/v3", Username: "u", Password: "Passw0rd!", Project: "p"})
 	s := spec(t, c)
-	if _, _, err := volume.NewKeeper(cinder.NewBackend(c, wait), wait).Ensure(t.Context(), s); err != nil || k.Tokens.Load() != 2 {
+	if _, _, err := keep(c).Ensure(t.Context(), s); err != nil || k.Tokens.Load() != 2 {
 		t.Errorf("%v, %d tokens", err, k.Tokens.Load())
 	}
 }

@@ -34,23 +34,41 @@ func (b *Backend) extend(ctx context.Context, v volume.Volume, gib int, a volume
 	if err != nil {
 		return b.notExtended(ctx, v, a, err)
 	}
-	looks := 0
-	grown, err := b.poll(ctx, v, func(v volume.Volume) (bool, error) {
-		if !isBusy(v) {
-			looks++
-		}
-		return b.hasSize(ctx, v, gib, requestID, looks == mostLooks)
-	})
+	grown, err := b.untilExtended(ctx, v, gib, requestID)
 	if err != nil {
 		return b.notExtended(ctx, v, a, err)
 	}
 	return grown, nil
 }
 
-// mostLooks is how often a volume of the old size is looked at until Cinder has said why it is not
-// larger. The scheduler gives it its former status back before it writes the message (extend_volume
-// in cinder/scheduler/manager.py).
-const mostLooks = 5
+// untilExtended waits until Cinder no longer works on the volume, which has the size then unless it
+// failed.
+func (b *Backend) untilExtended(ctx context.Context, v volume.Volume, gib int, requestID string) (volume.Volume, error) {
+	v, err := b.poll(ctx, v, func(v volume.Volume) (bool, error) { return !isBusy(v), nil })
+	switch {
+	case err != nil || v.SizeGiB >= gib && v.State != volume.Failed:
+		return v, err
+	case v.State == volume.Failed:
+		return v, b.cinder.FailureOf(ctx, v)
+	default:
+		return v, b.whyNotExtended(ctx, v, requestID)
+	}
+}
+
+// mostAsked is how often Cinder is asked why a volume has its former size and status again. The
+// scheduler gives it the status before it writes the message (extend_volume in
+// cinder/scheduler/manager.py).
+const mostAsked = 5
+
+// whyNotExtended returns why a volume was not extended, as soon as Cinder says it.
+func (b *Backend) whyNotExtended(ctx context.Context, v volume.Volume, requestID string) error {
+	for pause, asked := firstPause, 1; ; pause, asked = pause*2, asked+1 {
+		refusal, isSaid := b.cinder.notExtended(ctx, v, requestID)
+		if isSaid || asked == mostAsked || b.wait(ctx, pause) != nil {
+			return refusal
+		}
+	}
+}
 
 // notExtended returns why Cinder does not extend the volume, and reserves it again: no later run
 // may do so, if the claim then asks for what it has.
@@ -81,24 +99,6 @@ func sizeOrStatus(refusal error, before, now volume.Volume) error {
 	again := *e
 	again.Kind = volume.Busy
 	return &again
-}
-
-// hasSize reports whether the volume has the size that was asked for. The error says why it never
-// will.
-func (b *Backend) hasSize(ctx context.Context, v volume.Volume, gib int, requestID string, isLast bool) (bool, error) {
-	switch {
-	case v.State == volume.Failed:
-		return false, b.cinder.FailureOf(ctx, v)
-	case isBusy(v):
-		return false, nil
-	case v.SizeGiB >= gib:
-		return true, nil
-	}
-	refusal, isSaid := b.cinder.notExtended(ctx, v, requestID)
-	if isSaid || isLast {
-		return false, refusal
-	}
-	return false, nil
 }
 
 // restoreReservation reserves and attaches the volume again after extending ended the reservation

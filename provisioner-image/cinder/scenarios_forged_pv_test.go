@@ -64,7 +64,7 @@ func TestPVThatNamesWhatIsAnothersRemovesNothing(t *testing.T) {
 	onEachCinder(t, func(t *testing.T, login credentials.Login) {
 		t.Helper()
 		c := connect(t, login)
-		keeper := volume.NewKeeper(cinder.NewBackend(c, wait), wait)
+		keeper := keep(c)
 		own, other, disk := spec(t, c), spec(t, c), spec(t, c)
 		var all []volume.Volume
 		var held []volume.Access

@@ -27,7 +27,7 @@ func testGrow(t *testing.T, login credentials.Login, api volume.Method) {
 	c := connect(t, login)
 	s := spec(t, c)
 	s.Access.Method = api
-	keeper := volume.NewKeeper(cinder.NewBackend(c, wait), wait)
+	keeper := keep(c)
 	v, _, err := keeper.Ensure(t.Context(), s)
 	if err != nil {
 		t.Fatal(err)
@@ -65,7 +65,7 @@ func TestGrowWithoutRoomSaysSo(t *testing.T) {
 				c := connect(t, login)
 				s := spec(t, c)
 				s.Access.Method = api
-				keeper := volume.NewKeeper(cinder.NewBackend(c, wait), wait)
+				keeper := keep(c)
 				v, _, err := keeper.Ensure(t.Context(), s)
 				if err != nil {
 					t.Fatal(err)
@@ -98,7 +98,7 @@ func testClone(t *testing.T, login credentials.Login, api volume.Method) {
 	c := connect(t, login)
 	one, two := spec(t, c), spec(t, c)
 	one.Access.Method, two.Access.Method = api, api
-	keeper := volume.NewKeeper(cinder.NewBackend(c, wait), wait)
+	keeper := keep(c)
 	from, _, err := keeper.Ensure(t.Context(), one)
 	if err != nil {
 		t.Fatal(err)
@@ -132,7 +132,7 @@ func TestCloneOfAVolumeThatAnOlderImageReservedNeedsItToGrow(t *testing.T) {
 		c := connect(t, login)
 		one, two := spec(t, c), spec(t, c)
 		one.Access.Method, two.SizeGiB = cinder.Reserve, 2
-		keeper := volume.NewKeeper(cinder.NewBackend(c, wait), wait)
+		keeper := keep(c)
 		from, _, err := keeper.Ensure(t.Context(), one)
 		if err == nil {
 			err = c.Reserve(t.Context(), from.ID)
@@ -165,7 +165,7 @@ func TestAdoptedVolumeIsListedAndReturned(t *testing.T) {
 	onEachCinder(t, func(t *testing.T, login credentials.Login) {
 		t.Helper()
 		c := connect(t, login)
-		keeper := volume.NewKeeper(cinder.NewBackend(c, wait), wait)
+		keeper := keep(c)
 		old := spec(t, c)
 		there, _, err := keeper.Ensure(t.Context(), old)
 		if err != nil {
@@ -208,7 +208,7 @@ func TestVolumeOfAnEarlierRequestIsNotUsed(t *testing.T) {
 	onEachCinder(t, func(t *testing.T, login credentials.Login) {
 		t.Helper()
 		c := connect(t, login)
-		keeper := volume.NewKeeper(cinder.NewBackend(c, wait), wait)
+		keeper := keep(c)
 		ensure := func(s volume.Spec) (volume.Volume, error) {
 			v, _, err := keeper.Ensure(t.Context(), s)
 			return v, err
@@ -264,7 +264,7 @@ func TestAVolumeOfAnotherProvisionerIsAdoptedOnceItIsDetached(t *testing.T) {
 					return // it attaches to servers only
 				}
 				c := connect(t, login)
-				keeper := volume.NewKeeper(cinder.NewBackend(c, wait), wait)
+				keeper := keep(c)
 				there, err := c.Create(t.Context(), volume.Spec{Name: "theirs", SizeGiB: 1})
 				if err == nil {
 					there, err = cinder.NewBackend(c, wait).Ready(t.Context(), there, volume.Access{})

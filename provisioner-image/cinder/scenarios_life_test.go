@@ -79,6 +79,9 @@ func connect(t *testing.T, login credentials.Login) *cinder.Cinder {
 	return c
 }
 
+// keep returns a Keeper of the Cinder's volumes.
+func keep(c *cinder.Cinder) *volume.Keeper { return volume.NewKeeper(cinder.NewBackend(c, wait), wait) }
+
 // wait really pauses: a real Cinder takes its time.
 func wait(ctx context.Context, d time.Duration) error {
 	if os.Getenv("FLEX_TEST_CINDER") == "" {
@@ -106,7 +109,7 @@ func spec(t *testing.T, c *cinder.Cinder) volume.Spec {
 	}
 	t.Cleanup(func() {
 		target := volume.Target{UID: uid, Name: s.Name, Access: s.Access}
-		if _, err := volume.NewKeeper(cinder.NewBackend(c, wait), wait).Remove(context.WithoutCancel(t.Context()), target); err != nil {
+		if _, err := keep(c).Remove(context.WithoutCancel(t.Context()), target); err != nil {
 			t.Errorf("clean up: %v", err)
 		}
 	})
@@ -127,7 +130,7 @@ func testLife(t *testing.T, api volume.Method) {
 		c := connect(t, login)
 		s := spec(t, c)
 		s.Access.Method = api
-		keeper := volume.NewKeeper(cinder.NewBackend(c, wait), wait)
+		keeper := keep(c)
 		first, _, err := keeper.Ensure(t.Context(), s)
 		if err != nil {
 			t.Fatal(err)
@@ -218,7 +221,7 @@ func TestFindReturnsOnlyTheClaimsVolumes(t *testing.T) {
 		t.Helper()
 		c := connect(t, login)
 		mine, other := spec(t, c), spec(t, c)
-		keeper := volume.NewKeeper(cinder.NewBackend(c, wait), wait)
+		keeper := keep(c)
 		for _, s := range []volume.Spec{mine, other} {
 			if _, _, err := keeper.Ensure(t.Context(), s); err != nil {
 				t.Fatal(err)
@@ -254,7 +257,7 @@ func TestRefusalHasCindersMessageAndRequestID(t *testing.T) {
 		},
 		"a connector without initiator": {
 			func(ctx context.Context, c *cinder.Cinder, s volume.Spec) error {
-				v, _, err := volume.NewKeeper(cinder.NewBackend(c, wait), wait).Ensure(ctx, s)
+				v, _, err := keep(c).Ensure(ctx, s)
 				if err == nil {
 					_, err = c.Initialize(ctx, v.ID, volume.Client{Host: "h"})
 				}
@@ -264,7 +267,7 @@ func TestRefusalHasCindersMessageAndRequestID(t *testing.T) {
 		},
 		"a reserved volume, reserved again": {
 			func(ctx context.Context, c *cinder.Cinder, s volume.Spec) error {
-				v, _, err := volume.NewKeeper(cinder.NewBackend(c, wait), wait).Ensure(ctx, s)
+				v, _, err := keep(c).Ensure(ctx, s)
 				if err == nil {
 					err = c.Reserve(ctx, v.ID)
 				}

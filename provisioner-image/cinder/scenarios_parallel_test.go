@@ -5,7 +5,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/credentials"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
@@ -23,7 +22,7 @@ func TestThirtyClaimsInParallel(t *testing.T) {
 		for i, s := range specs {
 			all.Go(func() {
 				// As in a run of its own, with a login and connections of its own.
-				keeper := volume.NewKeeper(cinder.NewBackend(connect(t, login), wait), wait)
+				keeper := keep(connect(t, login))
 				v, _, err := keeper.Ensure(t.Context(), s)
 				if err == nil {
 					_, _, err = keeper.Export(t.Context(), v, s.Access)
@@ -53,7 +52,7 @@ func TestVolumesOfAClusterAreListedIfTheyFitOnAPage(t *testing.T) {
 		for _, uid := range []string{cluster, cluster, rand.Text()} {
 			s := spec(t, c)
 			s.ClusterUID = uid
-			if _, _, err := volume.NewKeeper(cinder.NewBackend(c, wait), wait).Ensure(t.Context(), s); err != nil {
+			if _, _, err := keep(c).Ensure(t.Context(), s); err != nil {
 				t.Fatal(err)
 			}
 		}

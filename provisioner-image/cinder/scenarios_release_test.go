@@ -32,7 +32,7 @@ func TestAVolumeThatIsReservedWithoutAnAttachmentIsFreed(t *testing.T) {
 func testFreed(t *testing.T, login credentials.Login, api volume.Method) {
 	t.Helper()
 	c := connect(t, login)
-	keeper := volume.NewKeeper(cinder.NewBackend(c, wait), wait)
+	keeper := keep(c)
 	kept, removed := spec(t, c), spec(t, c)
 	for _, s := range []*volume.Spec{&kept, &removed} {
 		s.Access.Method = api
@@ -238,7 +238,7 @@ func TestAVolumeWithAnAttachmentThatCinderMadeLateIsRemoved(t *testing.T) {
 	onCindersWithReset(t, []int{21, 26, 28}, func(t *testing.T, login credentials.Login) {
 		t.Helper()
 		c := connect(t, login)
-		keeper := volume.NewKeeper(cinder.NewBackend(c, wait), wait)
+		keeper := keep(c)
 		s := spec(t, c)
 		s.Access.Method = cinder.Attachments
 		v, _, err := keeper.Ensure(t.Context(), s)

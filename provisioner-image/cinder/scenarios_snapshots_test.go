@@ -22,7 +22,7 @@ func TestADeleteNamesTheSnapshotsThatItWaitsFor(t *testing.T) {
 		t.Helper()
 		c := connect(t, login)
 		s := spec(t, c)
-		keeper := volume.NewKeeper(cinder.NewBackend(c, wait), wait)
+		keeper := keep(c)
 		v, _, err := keeper.Ensure(t.Context(), s)
 		if err != nil {
 			t.Fatal(err)

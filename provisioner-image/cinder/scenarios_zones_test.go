@@ -17,8 +17,13 @@ const zonesEnv = "FLEX_TEST_CINDER_ZONES"
 
 // onCindersWithZones runs a test on fakes with both values of both options that are about zones, and
 // on a real Cinder that has two zones. It says whether the Cinder falls back.
-func onCindersWithZones(t *testing.T, test func(t *testing.T, login credentials.Login, fallsBack bool)) {
+func onCindersWithZones(t *testing.T, test func(t *testing.T, c *cinder.Cinder, keeper *volume.Keeper, fallsBack bool)) {
 	t.Helper()
+	on := func(t *testing.T, login credentials.Login, fallsBack bool) {
+		t.Helper()
+		c := connect(t, login)
+		test(t, c, keep(c), fallsBack)
+	}
 	for name, setUp := range map[string]func(*cindertest.Server){
 		"strict":                    func(*cindertest.Server) {},
 		"clones anywhere":           func(s *cindertest.Server) { s.ClonesAnywhere = true },
@@ -28,21 +33,19 @@ func onCindersWithZones(t *testing.T, test func(t *testing.T, login credentials.
 		t.Run(name, func(t *testing.T) {
 			onFakes(t, cindertest.Releases(), setUp, func(t *testing.T, login credentials.Login) {
 				t.Helper()
-				test(t, login, strings.HasPrefix(name, "fallback"))
+				on(t, login, strings.HasPrefix(name, "fallback"))
 			})
 		})
 	}
 	if openrc, zones := os.Getenv("FLEX_TEST_CINDER"), os.Getenv(zonesEnv); openrc != "" && zones != "" {
-		t.Run("real", func(t *testing.T) { test(t, readOpenrc(t, openrc), zones == "fallback") })
+		t.Run("real", func(t *testing.T) { on(t, readOpenrc(t, openrc), zones == "fallback") })
 	}
 }
 
 // A volume is where Cinder made it, and its zone is known when it is ready.
 func TestVolumeIsInTheZoneThatWasAskedFor(t *testing.T) {
-	onCindersWithZones(t, func(t *testing.T, login credentials.Login, _ bool) {
+	onCindersWithZones(t, func(t *testing.T, c *cinder.Cinder, keeper *volume.Keeper, _ bool) {
 		t.Helper()
-		c := connect(t, login)
-		keeper := volume.NewKeeper(cinder.NewBackend(c, wait), wait)
 		far, anywhere := spec(t, c), spec(t, c)
 		far.Type, far.Zone, far.Zones = cindertest.TypeFar, cindertest.ZoneFar, []string{cindertest.ZoneFar}
 		if v, _, err := keeper.Ensure(t.Context(), far); err != nil || v.Zone != cindertest.ZoneFar {
@@ -57,10 +60,8 @@ func TestVolumeIsInTheZoneThatWasAskedFor(t *testing.T) {
 // A Cinder that falls back makes the volume in its default zone, and says so only in the volume. It
 // is not taken, neither by the run that made it nor by the next one, unless the class says so.
 func TestVolumeInAZoneThatCinderChoseIsRefused(t *testing.T) {
-	onCindersWithZones(t, func(t *testing.T, login credentials.Login, fallsBack bool) {
+	onCindersWithZones(t, func(t *testing.T, c *cinder.Cinder, keeper *volume.Keeper, fallsBack bool) {
 		t.Helper()
-		c := connect(t, login)
-		keeper := volume.NewKeeper(cinder.NewBackend(c, wait), wait)
 		s := spec(t, c)
 		s.Zone, s.Zones = "mars", []string{"mars"}
 		said := "'mars' is invalid"
@@ -83,10 +84,8 @@ func TestVolumeInAZoneThatCinderChoseIsRefused(t *testing.T) {
 // A clone is made where its source is, whatever zone Cinder would choose for an empty volume. A
 // claim that may not have it there is refused before anything is made.
 func TestCloneIsInTheZoneOfItsSource(t *testing.T) {
-	onCindersWithZones(t, func(t *testing.T, login credentials.Login, _ bool) {
+	onCindersWithZones(t, func(t *testing.T, c *cinder.Cinder, keeper *volume.Keeper, _ bool) {
 		t.Helper()
-		c := connect(t, login)
-		keeper := volume.NewKeeper(cinder.NewBackend(c, wait), wait)
 		one, two := spec(t, c), spec(t, c)
 		one.Type, one.Zone = cindertest.TypeFar, cindertest.ZoneFar
 		from, _, err := keeper.Ensure(t.Context(), one)
@@ -114,10 +113,8 @@ func TestCloneIsInTheZoneOfItsSource(t *testing.T) {
 
 // An existing volume is adopted where it may be, and no other one.
 func TestVolumeInAnotherZoneIsNotAdopted(t *testing.T) {
-	onCindersWithZones(t, func(t *testing.T, login credentials.Login, _ bool) {
+	onCindersWithZones(t, func(t *testing.T, c *cinder.Cinder, keeper *volume.Keeper, _ bool) {
 		t.Helper()
-		c := connect(t, login)
-		keeper := volume.NewKeeper(cinder.NewBackend(c, wait), wait)
 		old, s := spec(t, c), spec(t, c)
 		there, _, err := keeper.Ensure(t.Context(), old)
 		if err == nil {

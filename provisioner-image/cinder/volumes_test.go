@@ -67,7 +67,7 @@ func TestListOfAClusterReadsEveryPage(t *testing.T) {
 		for _, name := range []string{cluster, cluster, "another", cluster} {
 			s := spec(t, c)
 			s.Metadata[volume.KeyCluster] = name
-			if _, _, err := volume.NewKeeper(cinder.NewBackend(c, wait), wait).Ensure(t.Context(), s); err != nil {
+			if _, _, err := keep(c).Ensure(t.Context(), s); err != nil {
 				t.Fatal(err)
 			}
 		}

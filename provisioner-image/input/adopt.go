@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
 // adopted returns the volume that the config's key adopt names for the claim, or "". Only an
@@ -31,7 +32,7 @@ func adopted(r contract.Request, c class) (string, error) {
 func claimAndVolume(line string) (claim, id string, err error) {
 	claim, id, ok := strings.Cut(line, ":")
 	claim, id = strings.TrimSpace(claim), strings.TrimSpace(id)
-	if !ok || strings.Count(claim, "/") != 1 || !uidForm.MatchString(id) {
+	if !ok || strings.Count(claim, "/") != 1 || !volume.IsID(id) {
 		return "", "", fmt.Errorf("key adopt: %q must have the form NAMESPACE/CLAIM: VOLUME-ID", line)
 	}
 	return claim, id, nil

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"regexp"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
@@ -171,17 +170,15 @@ func readRequests(in Sources) ([]contract.Request, error) {
 	return requests.Items, nil
 }
 
-// uidForm allows no character that Cinder's filters would read as syntax.
-var uidForm = regexp.MustCompile(`^[0-9A-Za-z-]{1,63}$`)
-
+// checkRequest checks the texts that Cinder's filters or URLs would read as syntax.
 func checkRequest(r contract.Request) error {
-	if !uidForm.MatchString(r.UID) {
+	if !volume.IsID(r.UID) {
 		return fmt.Errorf("the UID %q of the request must be a UID", r.UID)
 	}
 	if r.PVName == "" {
 		return errors.New("the request does not name a PV")
 	}
-	if r.ListedVolume != "" && !uidForm.MatchString(r.ListedVolume) {
+	if r.ListedVolume != "" && !volume.IsID(r.ListedVolume) {
 		return fmt.Errorf("the request's volume %q is no ID", r.ListedVolume)
 	}
 	return nil

@@ -176,7 +176,7 @@ func (s *Server) extend(v *disk, size, micro int) answer {
 	}
 	v.before, v.grow, v.looks = v.Status, size, 0
 	if size > s.Room {
-		v.unsaid = s.requestID()
+		v.unsaid, v.listed = s.requestID(), false
 	}
 	v.Status = "extending"
 	return answer{http.StatusAccepted, nil}

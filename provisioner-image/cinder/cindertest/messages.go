@@ -37,6 +37,19 @@ func (s *Server) say(volumeID, event, text, requestID string) {
 }
 
 func (s *Server) messages(id string) answer {
+	if v := s.volumes[id]; v != nil && v.unsaid != "" && v.Status != "extending" {
+		s.sayWhy(v)
+	}
 	found := slices.DeleteFunc(slices.Clone(s.said), func(m message) bool { return m.Resource != id })
 	return answer{http.StatusOK, map[string]any{"messages": found}}
+}
+
+// sayWhy says why a volume was not extended, but in the second list only: the scheduler gives it its
+// former status back before (extend_volume in cinder/scheduler/manager.py).
+func (s *Server) sayWhy(v *disk) {
+	if v.listed {
+		s.say(v.ID, "VOLUME_VOLUME_007_003", "extend volume:"+noRoom, v.unsaid)
+		v.unsaid = ""
+	}
+	v.listed = !v.listed
 }

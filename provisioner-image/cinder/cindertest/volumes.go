@@ -71,7 +71,9 @@ type disk struct {
 	before string
 	grow   int
 	// unsaid is the ID of a request to extend that no backend has room for, until a message says so.
+	// listed: its messages have been listed without that one.
 	unsaid string
+	listed bool
 }
 
 func (v *disk) isFibre() bool { return v.Type == TypeFibre || v.Type == TypeMultiattach }
@@ -303,25 +305,12 @@ func (s *Server) pass(v *disk) {
 		v.Status = "error"
 	case v.Status == "creating", v.Status == "detaching":
 		v.Status = "available"
-	case v.unsaid != "":
-		s.refuseToExtend(v)
+	case v.Status == "extending" && v.unsaid != "":
+		v.Status = v.before
 	case v.Status == "extending":
 		v.Status, v.Size = v.before, v.grow
 	case v.Status == "deleting":
 		delete(s.volumes, v.ID)
-	}
-}
-
-// refuseToExtend gives a volume its former status back, and only later says why: as the scheduler
-// does where no backend has room (extend_volume in cinder/scheduler/manager.py).
-func (s *Server) refuseToExtend(v *disk) {
-	if v.Status == "extending" {
-		v.Status, v.looks = v.before, 0
-		return
-	}
-	if v.looks > 1 {
-		s.say(v.ID, "VOLUME_VOLUME_007_003", "extend volume:"+noRoom, v.unsaid)
-		v.unsaid = ""
 	}
 }
 
