@@ -247,6 +247,39 @@ func TestVolumeOfAnEarlierRequestIsNotUsed(t *testing.T) {
 	})
 }
 
+// The volume of a claim that is deleted, and whose PV is retained, becomes another claim's with a new
+// export. The old one has ended then.
+func TestTheVolumeOfARetainedPVIsExportedAnew(t *testing.T) {
+	for _, api := range []volume.Method{cinder.Auto, cinder.Reserve} {
+		t.Run(string(api), func(t *testing.T) {
+			onEachCinder(t, func(t *testing.T, login credentials.Login) {
+				t.Helper()
+				c := connect(t, login)
+				keeper := keep(c)
+				before, s := spec(t, c), spec(t, c)
+				before.Access.Method, s.Access.Method = api, api
+				there, _, err := keeper.Ensure(t.Context(), before)
+				if err != nil {
+					t.Fatal(err)
+				}
+				_, old := export(t, keeper, there, before)
+				s.Adopt, s.Former = there.ID, volume.Former{UID: before.UID, Access: old}
+				v, _, err := keeper.Ensure(t.Context(), s)
+				if err != nil || v.ID != there.ID || v.UID() != s.UID || v.Status != "available" {
+					t.Fatalf("%+v, %v", v, err)
+				}
+				_, held := export(t, keeper, v, s)
+				if now, err := c.Get(t.Context(), v.ID); err != nil || now.Status != "in-use" || old.ID != "" && held.ID == old.ID {
+					t.Errorf("%+v, %v, exported by %+v, before by %+v", now, err, held, old)
+				}
+				if _, err := keeper.Remove(t.Context(), volume.Target{UID: s.UID, ID: v.ID, Noted: true, Access: held}); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
 // What another provisioner has reserved or attached stays its own, until an administrator has detached
 // it. A member of the project may do so.
 func TestAVolumeOfAnotherProvisionerIsAdoptedOnceItIsDetached(t *testing.T) {

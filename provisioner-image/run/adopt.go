@@ -2,6 +2,10 @@ package run
 
 import (
 	"context"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/input"
@@ -9,29 +13,50 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-// findOriginal looks whether the volume to adopt is a copy that carries the UID of another claim,
-// such as a restored backup. It is one if the PV of that claim stands for another volume.
-func (r *Runner) findOriginal(ctx context.Context, task *input.Task) error {
+// findFormer looks for the PV of the claim whose UID the volume to adopt carries. If that stands for
+// another volume, this one is a copy, such as a restored backup. If it stands for this one, the volume
+// changes hands, provided that the claim is deleted and its PV retained. The PV is returned then.
+func (r *Runner) findFormer(ctx context.Context, task *input.Task) (*corev1.PersistentVolume, error) {
 	if task.Volume.Adopt == "" {
-		return nil
+		return nil, nil
 	}
 	uid, err := r.keeper.OwnerOf(ctx, task.Volume.Adopt)
 	if err != nil || uid == "" || uid == task.Request.UID {
-		return volume.IgnoreGone(err)
+		return nil, volume.IgnoreGone(err)
 	}
-	original, err := r.volumeOf(ctx, uid)
-	if err == nil && original != "" && original != task.Volume.Adopt {
-		task.Volume.CopyOf = uid
-	}
-	return err
-}
-
-// volumeOf returns the volume that the PV of the claim with this UID stands for, or "".
-func (r *Runner) volumeOf(ctx context.Context, uid string) (string, error) {
 	there, err := r.store.Get(ctx, contract.PVName(uid))
 	if err != nil || there == nil || there.Annotations[contract.AnnClaimUID] != uid {
-		return "", err
+		return nil, err
 	}
-	record, err := pv.ReadRecord(there, pv.Record{})
-	return record.VolumeID, err
+	record, err := pv.ReadRecord(there, pv.Record{Access: task.Volume.Access})
+	switch {
+	case err != nil, record.VolumeID == "":
+		return nil, err
+	case record.VolumeID != task.Volume.Adopt:
+		task.Volume.CopyOf = uid
+		return nil, nil
+	case !pv.IsRetained(there):
+		return nil, notRetained(task.Volume.Adopt, there)
+	default:
+		task.Volume.Former = volume.Former{UID: uid, Access: record.Access}
+		return there, nil
+	}
+}
+
+func notRetained(id string, of *corev1.PersistentVolume) error {
+	return &volume.Error{
+		Kind:  volume.Unsuitable,
+		Doing: "adopt volume " + id,
+		Said: fmt.Sprintf("it is the volume of PersistentVolume %s, which has the reclaim policy %s and the phase %s. Remedy: set the policy to Retain, then stop its pods"+
+			" and delete its claim", of.Name, of.Spec.PersistentVolumeReclaimPolicy, of.Status.Phase),
+	}
+}
+
+// whatDiffers says how the source of the PV differs from that of the former PV of the same volume.
+func whatDiffers(former, made *corev1.PersistentVolume) string {
+	differences := pv.Differences(former.Spec.PersistentVolumeSource, made.Spec.PersistentVolumeSource)
+	if len(differences) == 0 {
+		differences = []string{"no difference"}
+	}
+	return oneLine("the volume has left PersistentVolume "+former.Name+" for "+made.Name+": "+strings.Join(differences, "; "), contract.MaxMessage/4) + "\n"
 }

@@ -16,28 +16,38 @@ import (
 
 // provision makes the volume, exports it and creates the PV. If the PV exists there is nothing left
 // to do, since it is created last.
-func (r *Runner) provision(ctx context.Context, task input.Task) error {
+func (r *Runner) provision(ctx context.Context, task input.Task) (Report, error) {
 	there, err := r.store.Get(ctx, task.PV.Name)
 	if err != nil {
-		return err
+		return Report{}, err
 	}
 	if there != nil {
 		r.log.InfoContext(ctx, "PV already exists", "pv", there.Name)
-		return pv.CheckOwner(there, task.Request.UID)
+		return Report{}, pv.CheckOwner(there, task.Request.UID)
 	}
 	if err := r.findSource(ctx, &task); err != nil {
-		return err
+		return Report{}, err
 	}
 	if err := mapper.Check(want(task, "")); err != nil {
-		return err
+		return Report{}, err
 	}
-	if err := r.findOriginal(ctx, &task); err != nil {
-		return err
+	former, err := r.findFormer(ctx, &task)
+	if err != nil {
+		return Report{}, err
 	}
+	made, err := r.create(ctx, task)
+	if err != nil || former == nil {
+		return Report{}, err
+	}
+	return Report{Message: whatDiffers(former, made)}, nil
+}
+
+// create makes the volume and publishes it. It returns the PV that exists then.
+func (r *Runner) create(ctx context.Context, task input.Task) (*corev1.PersistentVolume, error) {
 	v, left, err := r.keeper.Ensure(ctx, task.Volume)
 	r.report(ctx, left)
 	if err != nil {
-		return r.rollBack(ctx, task, v, err)
+		return nil, r.rollBack(ctx, task, v, err)
 	}
 	r.log.InfoContext(ctx, "Volume is ready", "volume", v.ID, "status", v.Status, "sizeGiB", v.SizeGiB, "zone", v.Zone)
 	if !task.Volume.AllowsZone(v.Zone) {
@@ -45,9 +55,9 @@ func (r *Runner) provision(ctx context.Context, task input.Task) error {
 	}
 	made, err := r.publish(ctx, task, v)
 	if err != nil {
-		return r.rollBack(ctx, task, v, err)
+		return nil, r.rollBack(ctx, task, v, err)
 	}
-	return r.yield(ctx, task, v, made)
+	return made, r.yield(ctx, task, v, made)
 }
 
 // publish exports the volume and creates first the Secret and then the PV: a PV without its Secret

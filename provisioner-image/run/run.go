@@ -37,7 +37,7 @@ type Report struct {
 func (r *Runner) Run(ctx context.Context, task input.Task) (Report, error) {
 	switch task.Verb {
 	case contract.Provision:
-		return Report{}, r.provision(ctx, task)
+		return r.provision(ctx, task)
 	case contract.Delete:
 		return r.delete(ctx, task)
 	case contract.Expand:

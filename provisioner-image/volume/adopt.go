@@ -27,7 +27,11 @@ func (k *Keeper) adopt(ctx context.Context, spec Spec) (Volume, error) {
 	if reason := v.whyNotAdopted(spec); reason != "" {
 		return Volume{}, refuseAdoption(spec, reason)
 	}
-	v, err = k.backend.Assign(ctx, v, spec.Access, func(metadata map[string]string) {
+	access := spec.Access
+	if spec.Former.UID != "" {
+		access = spec.Former.Access
+	}
+	v, err = k.backend.Assign(ctx, v, access, func(metadata map[string]string) {
 		delete(metadata, KeyClusterUID)
 		maps.Copy(metadata, spec.stamped().Metadata)
 		delete(metadata, keyMade)
@@ -49,7 +53,7 @@ func (v Volume) whyNotAdopted(spec Spec) string {
 	switch why := v.whyOfOthers(spec); {
 	case why != "":
 		return why
-	case v.State != Free:
+	case v.State != Free && !v.isOf(spec.Former):
 		return v.whyNotFree()
 	case spec.Type != "" && v.Type != spec.Type:
 		return fmt.Sprintf("its volume type is %q, and the storage class has %q", v.Type, spec.Type)
@@ -60,6 +64,11 @@ func (v Volume) whyNotAdopted(spec Spec) string {
 	default:
 		return ""
 	}
+}
+
+// isOf reports whether the volume may still have the export of the deleted claim whose it was.
+func (v Volume) isOf(former Former) bool {
+	return former.UID != "" && v.UID() == former.UID && v.State == Occupied
 }
 
 // whyNotFree returns who keeps the volume from being available, as far as the storage shows it. No
@@ -85,7 +94,7 @@ func (v Volume) whyOfOthers(spec Spec) string {
 	case v.isOfAnother(spec.ClusterUID):
 		return "it belongs to the cluster with the UID " + v.Metadata[KeyClusterUID] + "; if that cluster no longer uses it, remove " + KeyClusterUID +
 			" and " + KeyUID + " from its metadata"
-	case owner != "" && owner != spec.UID && owner != spec.CopyOf:
+	case owner != "" && owner != spec.UID && owner != spec.CopyOf && owner != spec.Former.UID:
 		return "it belongs to claim " + owner + "; if it is only a copy of that claim's volume, remove " + KeyUID + " from its metadata"
 	default:
 		return ""

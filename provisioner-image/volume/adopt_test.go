@@ -2,6 +2,7 @@ package volume_test
 
 import (
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -52,6 +53,14 @@ func TestAdoptionRefusesWhatCannotBecomeTheClaims(t *testing.T) {
 				return id
 			}, nil, `its status is "state-0", not available (server 7, export a-1). Its user must release it first`,
 		},
+		"in use by the PV of another claim than the retained one": {
+			func(s *storage) string { return s.add(volume.Occupied, ownedBy("other")) },
+			func(s *volume.Spec) { s.Former = volume.Former{UID: "third"} }, "it belongs to claim other",
+		},
+		"of a retained PV, and failed": {
+			func(s *storage) string { return s.add(volume.Failed, ownedBy("other")) },
+			func(s *volume.Spec) { s.Former = volume.Former{UID: "other"} }, `its status is "state-2", not available`,
+		},
 		"another type": {
 			func(s *storage) string { return s.add(volume.Free, nil) }, func(s *volume.Spec) { s.Type = "fast" }, `"plain", and the storage class has "fast"`,
 		},
@@ -72,6 +81,21 @@ func TestAdoptionRefusesWhatCannotBecomeTheClaims(t *testing.T) {
 				t.Errorf("volume %q, %v", v.ID, err)
 			}
 		})
+	}
+}
+
+// The volume of a claim that is deleted may still have the export that its PV records. That ends, and
+// no other.
+func TestAVolumeOfARetainedPVIsAdoptedWithItsExport(t *testing.T) {
+	s := newStorage()
+	id := s.add(volume.Occupied, ownedBy("other"))
+	keeper, _ := s.keeper()
+	wanted := adoption(id)
+	wanted.Former = volume.Former{UID: "other", Access: volume.Access{ID: "old"}}
+	var called []string
+	s.before = func(method string) error { called = append(called, method); return nil }
+	if v, _, err := keeper.Ensure(t.Context(), wanted); err != nil || v.ID != id || v.UID() != uid || !slices.Contains(called, "Assign "+id+"old") {
+		t.Errorf("%+v, %v, called %q", v, err, called)
 	}
 }
 

@@ -94,10 +94,20 @@ type Spec struct {
 	// CopyOf is the UID of a claim whose PV stands for another volume than Adopt, although Adopt
 	// may carry the UID.
 	CopyOf string
+	// Former is what Adopt was until now, if another claim of this provisioner had it.
+	Former Former
 	// Asked is when the run began to work for the claim. A volume that it makes carries it. Without
 	// it no mark of time is written.
 	Asked time.Time
 	// Access is how the volume is exported, and how the export of a second one is removed.
+	Access Access
+}
+
+// Former is the volume of a claim that is deleted and whose PV was retained. Without a UID it is none.
+type Former struct {
+	// UID is the deleted claim's.
+	UID string
+	// Access is how its PV records the export, which ends with the adoption.
 	Access Access
 }
 

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"sync"
 	"syscall"
@@ -20,10 +19,6 @@ import (
 )
 
 // What a storm breaks, and how it is there again.
-
-// toServe is how long a part that was started may take to serve. Cinder looks at all of its volumes
-// first.
-const toServe = 6 * time.Minute
 
 func (s *storm) planFaults() {
 	s.w.t.Helper()
@@ -109,14 +104,6 @@ func clockShows(ctx context.Context, node string, by time.Duration) error {
 }
 
 // script runs one of the lab's.
-func script(ctx context.Context, path string, args ...string) error {
-	out, err := exec.CommandContext(ctx, path, args...).CombinedOutput()
-	if err != nil {
-		err = fmt.Errorf("%s %v: %w: %s", path, args, err, out)
-	}
-	return err
-}
-
 func control(ctx context.Context, what, component string) error {
 	return script(ctx, "../cluster/control.sh", what, component)
 }
@@ -259,22 +246,6 @@ func killsCinder(pause time.Duration) func(context.Context) error {
 		time.Sleep(pause)
 		return startCinder(ctx)
 	}
-}
-
-func startCinder(ctx context.Context) error {
-	return pollEvery(ctx, 2*time.Second, toServe, func(ctx context.Context) error {
-		if err := script(ctx, "../cinder/service.sh", "start", "cinder"); err != nil {
-			return err
-		}
-		var body struct {
-			Pools []struct{ Name string } `json:"pools"`
-		}
-		err := askCinder(ctx, "/scheduler-stats/get_pools", &body)
-		if err == nil && len(body.Pools) == 0 {
-			err = errors.New("no backend of Cinder is up")
-		}
-		return err
-	})
 }
 
 // killsAllDispatchers is an act. The kubelets start them again, after a pause that grows.

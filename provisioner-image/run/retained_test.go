@@ -1,0 +1,113 @@
+package run_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder/cindertest"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
+)
+
+// retained provisions another claim, whose PV then has a phase and a policy, and names its volume for
+// the claim. It returns the PV.
+func (w *world) retained(t *testing.T, phase corev1.PersistentVolumePhase, policy corev1.PersistentVolumeReclaimPolicy) *corev1.PersistentVolume {
+	t.Helper()
+	object := skeleton()
+	object.Name, object.Annotations[contract.AnnClaimUID], object.Spec.ClaimRef.UID = contract.PVName(otherUID), otherUID, otherUID
+	w.wantCode(t, w.run(t, w.request(contract.Provision, func(r *contract.Request) { r.UID, r.PVName = otherUID, object.Name }), object), contract.ExitDone)
+	former := &w.pvs(t)[0]
+	former.Status.Phase, former.Spec.PersistentVolumeReclaimPolicy = phase, policy
+	if err := w.kube.Tracker().Update(corev1.SchemeGroupVersion.WithResource("persistentvolumes"), former, "", metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.also = map[string]string{"adopt": "shop/data: " + w.cinder.Volumes()[0].ID}
+	return former
+}
+
+// A claim that is created again takes the volume that its former PV retained. The volume is exported
+// anew, so the PV has what the storage says today. The message says what has changed.
+func TestAClaimTakesTheVolumeOfARetainedPV(t *testing.T) {
+	for _, api := range []volume.Method{cinder.Attachments, cinder.Reserve} {
+		t.Run(string(api), func(t *testing.T) {
+			w := newWorld(t)
+			w.api = api
+			former := w.retained(t, corev1.VolumeReleased, corev1.PersistentVolumeReclaimRetain)
+			w.also["multipath"] = "true" // the storage then says more portals
+			result := w.provision(t)
+			w.wantCode(t, result, contract.ExitDone)
+			pvs := w.pvs(t)
+			if len(pvs) != 2 || len(w.cinder.Volumes()) != 1 || w.own(t).Metadata[contract.AnnClaimUID] != uid {
+				t.Fatalf("%d PVs, volumes %+v", len(pvs), w.cinder.Volumes())
+			}
+			made := pvs[slices.IndexFunc(pvs, func(one corev1.PersistentVolume) bool { return one.Name == pvName })]
+			if len(made.Spec.ISCSI.Portals) != 1 || made.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain {
+				t.Errorf("%+v", made.Spec)
+			}
+			want := "the volume has left PersistentVolume " + former.Name + " for " + pvName + ": iscsi.portals was none, is [127.0.0.2:3260]\n"
+			if result.Message != want {
+				t.Errorf("message %q, want %q", result.Message, want)
+			}
+			if all := w.cinder.Attachments(); api == cinder.Attachments && (len(all) != 1 || all[0] == former.Annotations["flex-provisioner.io/cinder-attachment-id"]) {
+				t.Errorf("attached %+v", all)
+			}
+			// The former PV no longer reaches the volume: neither does a deletion that it asks for.
+			w.wantCode(t, w.run(t, w.request(contract.Delete, func(r *contract.Request) { r.UID, r.PVName = otherUID, former.Name }), former), contract.ExitConfig)
+			if w.own(t).Status != "in-use" {
+				t.Errorf("the volume is %+v", w.own(t))
+			}
+		})
+	}
+}
+
+func TestAClaimDoesNotTakeTheVolumeOfAPVThatIsNotRetained(t *testing.T) {
+	for name, tc := range map[string]struct {
+		phase  corev1.PersistentVolumePhase
+		policy corev1.PersistentVolumeReclaimPolicy
+	}{
+		"bound":            {corev1.VolumeBound, corev1.PersistentVolumeReclaimRetain},
+		"available":        {corev1.VolumeAvailable, corev1.PersistentVolumeReclaimRetain},
+		"about to be gone": {corev1.VolumeReleased, corev1.PersistentVolumeReclaimDelete},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			former := w.retained(t, tc.phase, tc.policy)
+			before := w.cinder.Volumes()[0]
+			result := w.provision(t)
+			w.wantCode(t, result, contract.ExitBadRequest)
+			if want := "it is the volume of PersistentVolume " + former.Name + ", which has the reclaim policy " + string(tc.policy) + " and the phase " + string(tc.phase); !strings.Contains(result.Message, want) {
+				t.Errorf("message %q, want %q", result.Message, want)
+			}
+			if now := w.cinder.Volumes()[0]; now.Status != before.Status || now.Metadata[contract.AnnClaimUID] != otherUID {
+				t.Errorf("the volume is %+v", now)
+			}
+		})
+	}
+}
+
+// Killed at any request, the next run completes it: the volume has one export, and the claim its PV.
+func TestTakingARetainedVolumeIsCompletedAfterAKillAtAnyRequest(t *testing.T) {
+	for _, api := range []volume.Method{cinder.Attachments, cinder.Reserve} {
+		t.Run(string(api), func(t *testing.T) {
+			before := func(w *world) {
+				w.api = api
+				w.retained(t, corev1.VolumeReleased, corev1.PersistentVolumeReclaimRetain)
+			}
+			killEverywhere(t, cindertest.DropAnswer, before, (*world).provision, func(t *testing.T, w *world) {
+				t.Helper()
+				all := w.cinder.Volumes()
+				if len(all) != 1 || all[0].Status != "in-use" || all[0].Metadata[contract.AnnClaimUID] != uid || len(w.pvs(t)) != 2 {
+					t.Fatalf("%+v, %d PVs", all, len(w.pvs(t)))
+				}
+				if n := len(w.cinder.Attachments()); api == cinder.Attachments && n != 1 {
+					t.Fatalf("%d attachments", n)
+				}
+			})
+		})
+	}
+}
