@@ -24,8 +24,8 @@ func (r *Runner) findFormer(ctx context.Context, task *input.Task) (*corev1.Pers
 	if err != nil || uid == "" || uid == task.Request.UID {
 		return nil, volume.IgnoreGone(err)
 	}
-	there, err := r.store.Get(ctx, contract.PVName(uid))
-	if err != nil || there == nil || there.Annotations[contract.AnnClaimUID] != uid {
+	there, err := r.pvOf(ctx, uid)
+	if err != nil || there == nil {
 		return nil, err
 	}
 	record, err := pv.ReadRecord(there, pv.Record{Access: task.Volume.Access})
@@ -41,6 +41,15 @@ func (r *Runner) findFormer(ctx context.Context, task *input.Task) (*corev1.Pers
 		task.Volume.Former = volume.Former{UID: uid, Access: record.Access}
 		return there, nil
 	}
+}
+
+// pvOf returns the PV of the claim with this UID, or nil.
+func (r *Runner) pvOf(ctx context.Context, uid string) (*corev1.PersistentVolume, error) {
+	there, err := r.store.Get(ctx, contract.PVName(uid))
+	if err != nil || there == nil || there.Annotations[contract.AnnClaimUID] != uid {
+		return nil, err
+	}
+	return there, nil
 }
 
 func notRetained(id string, of *corev1.PersistentVolume) error {
