@@ -78,9 +78,10 @@ func hostID(c class) string {
 	return id
 }
 
-// worldWide spells names as the OpenStack connector does.
+// worldWide spells names as the OpenStack connector does. The kernel writes 0x before each
+// (/sys/class/fc_host).
 func worldWide(text string) []string {
-	return splitList(strings.ToLower(strings.ReplaceAll(text, ":", "")))
+	return splitList(strings.NewReplacer(":", "", "0x", "").Replace(strings.ToLower(text)))
 }
 
 var (

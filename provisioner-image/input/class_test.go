@@ -32,7 +32,7 @@ func with(t *testing.T, properties map[string]string, edit func(*contract.Reques
 func TestPropertiesNameTheClient(t *testing.T) {
 	task, err := with(t, map[string]string{
 		"initiator": "iqn.2020-01.org.example:all", "host": "k8s", "ip": "192.0.2.7", "multipath": "true", "attach-api": "attachments",
-		"wwpns": "50:01:43:80:18:6B:3F:64, 50014380186b3f66", "wwnns": "50014380186b3f65", "nqn": "nqn.2014-08.org.nvmexpress:uuid:x",
+		"wwpns": "50:01:43:80:18:6B:3F:64, 0x50014380186b3f66", "wwnns": "50014380186b3f65", "nqn": "nqn.2014-08.org.nvmexpress:uuid:x",
 	}, nil)
 	if err != nil {
 		t.Fatal(err)
