@@ -238,9 +238,27 @@ func (s *settings) lease(cfg *rest.Config) (lock *resourcelock.LeaseLock, id str
 	}, id, nil
 }
 
+// What one client may cost the server of metrics and health checks, which every pod reaches that no
+// NetworkPolicy keeps away. A scraper's headers are shorter, and it reads faster. Without limits, a
+// hundred connections that sent a megabyte of headers each, and read no answer, had the dispatcher
+// killed for its memory.
+const (
+	maxHealthHeader = 8 << 10
+	healthTimeout   = 10 * time.Second
+	maxScrapes      = 4 // at a time
+)
+
+// healthServer serves metrics and health checks within these limits.
+func healthServer(handler http.Handler) *http.Server {
+	return &http.Server{
+		Handler: handler, MaxHeaderBytes: maxHealthHeader,
+		ReadHeaderTimeout: healthTimeout, ReadTimeout: healthTimeout, WriteTimeout: healthTimeout, IdleTimeout: healthTimeout,
+	}
+}
+
 // listenHealth serves /metrics, /healthz, and /readyz once the caches are filled.
 func (s *settings) listenHealth(ctx context.Context, ready *atomic.Bool) error {
-	server := &http.Server{Handler: healthHandler(ready), ReadHeaderTimeout: 5 * time.Second}
+	server := healthServer(healthHandler(ready))
 	var lc net.ListenConfig
 	listener, err := lc.Listen(ctx, "tcp", s.listen)
 	if err != nil {
@@ -256,9 +274,24 @@ func (s *settings) listenHealth(ctx context.Context, ready *atomic.Bool) error {
 	return nil
 }
 
+// atMost answers 503 to the requests above so many at a time. Probes are no such requests, so no
+// client starves them.
+func atMost(n int, handler http.Handler) http.Handler {
+	slots := make(chan struct{}, n)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case slots <- struct{}{}:
+			defer func() { <-slots }()
+			handler.ServeHTTP(w, r)
+		default:
+			http.Error(w, "too many requests at a time", http.StatusServiceUnavailable)
+		}
+	})
+}
+
 func healthHandler(ready *atomic.Bool) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("/metrics", legacyregistry.Handler())
+	mux.Handle("/metrics", atMost(maxScrapes, legacyregistry.Handler()))
 	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("/readyz", func(w http.ResponseWriter, _ *http.Request) {
 		if !ready.Load() {

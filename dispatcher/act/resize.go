@@ -52,21 +52,23 @@ func (a *Actor) patchResize(ctx context.Context, o *observe.Observation, stage c
 	return a.patchStatus(ctx, o, patch.Fields{
 		"allocatedResources":        patch.Fields{"storage": o.Size.String()},
 		"allocatedResourceStatuses": patch.Fields{"storage": stage},
-		"conditions": append(otherConditions(o.Holder), corev1.PersistentVolumeClaimCondition{
-			Type: condition, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(a.Clock.Now()), Message: message,
+		"conditions": append(withoutResize(condition), patch.Fields{
+			"type": condition, "status": corev1.ConditionTrue, "lastTransitionTime": metav1.NewTime(a.Clock.Now()), "message": message, "reason": nil,
 		}),
 	})
 }
 
-// otherConditions returns the conditions that are not about a resize.
-func otherConditions(claim *corev1.PersistentVolumeClaim) []corev1.PersistentVolumeClaimCondition {
-	out := []corev1.PersistentVolumeClaimCondition{} // never nil: it replaces what was there
-	for _, c := range claim.Status.Conditions {
-		switch c.Type {
-		case corev1.PersistentVolumeClaimResizing, corev1.PersistentVolumeClaimFileSystemResizePending,
-			corev1.PersistentVolumeClaimControllerResizeError, corev1.PersistentVolumeClaimNodeResizeError:
-		default:
-			out = append(out, c)
+// withoutResize returns a strategic merge patch that removes the conditions that are about a resize,
+// but for one. The others are not written, and not even kept in the caches: a kubelet may write
+// megabytes into them (admitPVCStatus in Kubernetes' plugin/pkg/admission/noderestriction).
+func withoutResize(but corev1.PersistentVolumeClaimConditionType) []patch.Fields {
+	var out []patch.Fields
+	for _, one := range []corev1.PersistentVolumeClaimConditionType{
+		corev1.PersistentVolumeClaimResizing, corev1.PersistentVolumeClaimFileSystemResizePending,
+		corev1.PersistentVolumeClaimControllerResizeError, corev1.PersistentVolumeClaimNodeResizeError,
+	} {
+		if one != but {
+			out = append(out, patch.Fields{"type": one, "$patch": "delete"})
 		}
 	}
 	return out
@@ -79,7 +81,7 @@ func (a *Actor) patchStatus(ctx context.Context, o *observe.Observation, status 
 	claim := o.Holder
 	change := patch.Annotate(map[string]string{contract.AnnResizer: a.Provisioner})
 	change["status"] = status
-	err := a.noted(patch.Merge(ctx, a.Client.CoreV1().PersistentVolumeClaims(claim.Namespace), claim, change, "status"))
+	err := a.noted(patch.MergeElements(ctx, a.Client.CoreV1().PersistentVolumeClaims(claim.Namespace), claim, change, "status"))
 	how, err := patch.OutcomeOf(err, "patch the status of the claim %s/%s", claim.Namespace, claim.Name)
 	return how == patch.Written && err == nil, err
 }
@@ -123,7 +125,7 @@ func (a *Actor) finishResize(ctx context.Context, o *observe.Observation) error 
 	status := patch.Fields{
 		"capacity":           patch.Fields{"storage": size},
 		"allocatedResources": patch.Fields{"storage": o.Size.String()},
-		"conditions":         otherConditions(o.Holder),
+		"conditions":         withoutResize(""),
 	}
 	if o.Holder.Status.AllocatedResourceStatuses[corev1.ResourceStorage] != "" {
 		status["allocatedResourceStatuses"] = patch.Fields{"storage": nil}

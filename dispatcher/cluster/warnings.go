@@ -1,8 +1,10 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -77,6 +79,49 @@ func (c *Caches) keptWarning(job *batchv1.Job) *runs.Warning {
 		return nil
 	}
 	return new(last.(runs.Warning))
+}
+
+// StuckJobs are Jobs that cannot start, the oldest first, and why.
+type StuckJobs []StuckJob
+
+// StuckJob is one of them.
+type StuckJob struct {
+	*batchv1.Job
+	*runs.Stuck
+}
+
+// StuckLike returns the Jobs of a config revision, "namespace/name", that go to the same nodes and
+// cannot start.
+func (c *Caches) StuckLike(revision, nodes string, now time.Time) StuckJobs {
+	var out StuckJobs
+	for _, job := range c.StartingLike(revision, nodes) {
+		if stuck := c.StuckOf(job, now); stuck.Cause() != "" && job.DeletionTimestamp == nil {
+			out = append(out, StuckJob{job, stuck})
+		}
+	}
+	slices.SortFunc(out, func(x, y StuckJob) int {
+		return cmp.Or(x.CreationTimestamp.Compare(y.CreationTimestamp.Time), cmp.Compare(x.Name, y.Name))
+	})
+	return out
+}
+
+// Believed returns those that a run believes that was cancelled on a node, or before it had one. What
+// only the kubelet of one other node says it does not: one that lies would hold up the runs of all nodes.
+func (all StuckJobs) Believed(node string) StuckJobs {
+	said := map[string]bool{}
+	for _, one := range all {
+		said[one.Node] = true
+	}
+	delete(said, "")
+	return slices.DeleteFunc(slices.Clone(all), func(one StuckJob) bool {
+		return one.Node != "" && one.Node != node && len(said) == 1
+	})
+}
+
+// IsDoubted reports whether a Job is one of them, and a run on a node does not believe it.
+func (all StuckJobs) IsDoubted(job, node string) bool {
+	named := func(one StuckJob) bool { return one.Job.Name == job }
+	return slices.ContainsFunc(all, named) && !slices.ContainsFunc(all.Believed(node), named)
 }
 
 // StuckOf returns why a Job makes no progress, as the caches and the kept event show it, or nil.

@@ -109,6 +109,7 @@ func TestFaultsNameTheKeyAndTheRemedy(t *testing.T) {
 		"template hides the message":  {set("pod-template", "spec:\n  containers:\n  - {name: provisioner, terminationMessagePath: /x}"), "pod-template", []string{"exit code is the verdict"}},
 		"template names a node":       {set("pod-template", "spec: {nodeName: node-1}"), "pod-template", []string{"nodeName", "node-selector"}},
 		"template grace of a day":     {set("pod-template", "spec: {terminationGracePeriodSeconds: 86400}"), "pod-template", []string{"terminationGracePeriodSeconds"}},
+		"helper restarts the verdict": {set("pod-template", "spec: {containers: [{name: helper, restartPolicy: Never, restartPolicyRules: [{action: RestartAllContainers, exitCodes: {operator: In, values: [42]}}]}]}"), "pod-template", []string{"helper", "RestartAllContainers"}},
 		"template keeps others away":  {set("pod-template", "spec: {affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: kubernetes.io/os}]}}}"), "pod-template", []string{"podAntiAffinity", "topologySpreadConstraints"}},
 		"template restarts it":        {set("pod-template", "spec:\n  containers:\n  - {name: provisioner, restartPolicy: Always}"), "pod-template", []string{"exit code is the verdict"}},
 		"template sets our variable":  {set("pod-template", "spec:\n  containers:\n  - name: provisioner\n    env: [{name: FLEX_SIZE, value: \"1\"}]"), "pod-template", []string{"FLEX_SIZE", "reserved for the dispatcher"}},

@@ -84,6 +84,25 @@ func (w *world) failCreate() {
 	})
 }
 
+// A kubelet says of a pod on its node what the scheduler says of others: that no node fits. The runs on
+// other nodes do not believe it, neither those that are at work nor those that were cancelled behind
+// one of their own.
+func TestWhatOneKubeletSaysHoldsUpNoRunOfOtherNodes(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.SetUpGold(fakecluster.Works, "max-parallel", "4", "timeout", "10m")
+		w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Works, Waits: "Unschedulable"}
+		w.Start()
+		w.CreateClaim("data")
+		w.Advance(time.Minute)
+		w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Works}
+		w.Frozen["node-1"] = true // it goes on saying so
+		w.burst("app", 3)
+		w.Advance(time.Minute)
+		w.CreateNode("node-2")
+		w.Until("the others are bound", 2*time.Minute, func() bool { return len(w.Storage) == 3 })
+	})
+}
+
 // What only an event says, such as a quota, counts as well. A new leader has to look at the event
 // again.
 func TestOfJobsThatGetNoPodOneIsKept(t *testing.T) {

@@ -117,7 +117,7 @@ func cutMeta(m *metav1.ObjectMeta) metav1.ObjectMeta {
 
 func cutClaimStatus(s corev1.PersistentVolumeClaimStatus) corev1.PersistentVolumeClaimStatus {
 	return corev1.PersistentVolumeClaimStatus{
-		Phase: s.Phase, Capacity: shareSize(s.Capacity), Conditions: s.Conditions,
+		Phase: s.Phase, Capacity: shareSize(s.Capacity),
 		AllocatedResources: shareSize(s.AllocatedResources), AllocatedResourceStatuses: onlyStorage(s.AllocatedResourceStatuses),
 	}
 }

@@ -86,6 +86,12 @@ func ofAnyKubelet(pod *corev1.Pod) *corev1.Pod {
 	return pod
 }
 
+// aCondition is one that the kubelet of a node writes on a claim of its pods.
+func aCondition(c *corev1.PersistentVolumeClaim) {
+	text := strings.Repeat("x", large)
+	c.Status.Conditions = []corev1.PersistentVolumeClaimCondition{{Type: corev1.PersistentVolumeClaimConditionType(text), Reason: text, Message: text}}
+}
+
 func TestCachesKeepFewBytesOfAnObject(t *testing.T) {
 	released, pod := jobAndPod(t, contract.TryAgain)
 	_, lying := jobAndPod(t, "")
@@ -115,6 +121,7 @@ func TestCachesKeepFewBytesOfAnObject(t *testing.T) {
 		"a ConfigMap that is too large":           {configMap(config.MaxData), 1 << 10},
 		"a ServiceAccount":                        {account, 1 << 10},
 		"a pod with a status as large as can be":  {ofAnyKubelet(lying), 64 << 10},
+		"a claim with a condition of its kubelet": {one(aCondition), 1 << 10},
 		"a claim whose creator is in many groups": {one(fixture.Annotated(jobs.AnnGroups, strings.Repeat("g", maxUser))), maxUser + 1<<10},
 	} {
 		kept := Object(tt.obj)

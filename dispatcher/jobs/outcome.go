@@ -25,7 +25,8 @@ type Outcome struct {
 	// reported that it ended, and the dispatcher no longer waits for that report. Nothing else may
 	// run for the claim until then.
 	MayRunUntil time.Time `json:"mayRunUntil,omitzero"`
-	// Node is where that container may still be running, as far as it is known.
+	// Node is where that container may still be running, as far as it is known; of a run that was
+	// cancelled, where its pod was to start.
 	Node string `json:"node,omitempty"`
 }
 

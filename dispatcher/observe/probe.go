@@ -22,10 +22,11 @@ type stuckJob struct {
 	*batchv1.Job
 	start slots.Start
 	cause string
+	node  string // whose kubelet says so, if it is one
 }
 
 // sameCause returns what two Jobs have in common of which only one is kept.
-func (j stuckJob) sameCause() stuckJob { return stuckJob{start: j.start, cause: j.cause} }
+func (j stuckJob) sameCause() stuckJob { return stuckJob{start: j.start, cause: j.cause, node: j.node} }
 
 // probeInsteadOf returns the Job that is kept instead of one that cannot start, or nothing if this
 // one is kept. The oldest of each cause is kept, but the Jobs that are kept leave one slot of the
@@ -36,7 +37,7 @@ func (b *Observer) probeInsteadOf(job *batchv1.Job, stuck *runs.Stuck) string {
 	if cause == "" {
 		return ""
 	}
-	own, probes := stuckJob{job, slots.StartOf(job), cause}, map[stuckJob]string{}
+	own, probes := stuckJob{job, slots.StartOf(job), cause, stuck.Node}, map[stuckJob]string{}
 	most := b.maxParallel(job)
 	room, half, inNamespace := max(1, most-1), (most+1)/2, map[string]int{}
 	var oldest string
@@ -61,8 +62,8 @@ func (b *Observer) stuckJobs(own stuckJob) []stuckJob {
 		if job.Name == own.Name || job.DeletionTimestamp != nil {
 			continue
 		}
-		if cause := b.Caches.StuckOf(job, b.Clock.Now()).Cause(); cause != "" {
-			all = append(all, stuckJob{job, slots.StartOf(job), cause})
+		if stuck := b.Caches.StuckOf(job, b.Clock.Now()); stuck.Cause() != "" {
+			all = append(all, stuckJob{job, slots.StartOf(job), stuck.Cause(), stuck.Node})
 		}
 	}
 	slices.SortFunc(all, func(x, y stuckJob) int { return byAge(x.Job, y.Job) })
@@ -113,12 +114,17 @@ func (b *Observer) probeBefore(o *Observation, verb contract.Verb, t decide.Targ
 		return nil
 	}
 	start := o.StartOf(verb)
-	all := b.Caches.StartingLike(start.Revision, start.Nodes)
-	slices.SortFunc(all, byAge)
-	for _, job := range all {
-		if stuck := b.Caches.StuckOf(job, b.Clock.Now()); stuck.Cause() != "" && job.DeletionTimestamp == nil {
-			return &decide.Problem{Reason: stuck.Reason, Note: reason.BehindProbe(job.Namespace, job.Name, stuck.Note)}
-		}
+	for _, one := range b.Caches.StuckLike(start.Revision, start.Nodes, b.Clock.Now()).Believed(o.NodeOfCancelled(verb)) {
+		return &decide.Problem{Reason: one.Reason, Note: reason.BehindProbe(one.Namespace, one.Job.Name, one.Note)}
 	}
 	return nil
+}
+
+// NodeOfCancelled returns on which node the newest run of a verb was cancelled before it started, or
+// nothing.
+func (o *Observation) NodeOfCancelled(verb contract.Verb) string {
+	if last := o.View.Newest(verb); last != nil && last.Outcome.Reason == runs.Cancelled {
+		return last.Outcome.Node
+	}
+	return ""
 }

@@ -39,9 +39,11 @@ func (b *Observer) runOf(ctx context.Context, reader cluster.Reader, o *Observat
 	}
 	b.observeOutcome(&run, uid, job, pods)
 	o.ManyKept[job.Name] = run.Held && len(b.Caches.Jobs.In(job.Namespace).By(cluster.ByKept, job.Labels[config.LabelClass])) >= runs.MaxKept
-	run.LostNode, err = lostNode(ctx, reader, run.Outcome.Node)
-	if until := run.Outcome.MayRunUntil; until.After(b.Clock.Now()) {
-		o.RecheckAt = o.Earlier(until)
+	if until := run.Outcome.MayRunUntil; !until.IsZero() {
+		run.LostNode, err = lostNode(ctx, reader, run.Outcome.Node)
+		if until.After(b.Clock.Now()) {
+			o.RecheckAt = o.Earlier(until)
+		}
 	}
 	return run, err
 }

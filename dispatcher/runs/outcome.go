@@ -126,7 +126,7 @@ func Read(job *batchv1.Job, pods []*corev1.Pod, now time.Time) Outcome {
 	if pod == nil && neverHadPod(job) && out.Verdict != contract.Done {
 		out.Verdict, out.Message = contract.NotStarted, ""
 	}
-	readCancelled(&out, c, job)
+	readCancelled(&out, c, job, pod)
 	out = EndedBy(out, now, now)
 	readMayRun(&out, job, pod)
 	return out
@@ -144,9 +144,13 @@ func readMayRun(out *Outcome, job *batchv1.Job, pod *corev1.Pod) {
 }
 
 // readCancelled completes the outcome of a run that never started because its Job was deleted.
-func readCancelled(out *Outcome, c *batchv1.JobCondition, job *batchv1.Job) {
-	if out.Verdict == contract.NotStarted && c == nil && job.DeletionTimestamp != nil {
-		out.Reason = Cancelled
+func readCancelled(out *Outcome, c *batchv1.JobCondition, job *batchv1.Job, pod *corev1.Pod) {
+	if out.Verdict != contract.NotStarted || c != nil || job.DeletionTimestamp == nil {
+		return
+	}
+	out.Reason = Cancelled
+	if pod != nil {
+		out.Node = pod.Spec.NodeName
 	}
 }
 

@@ -27,6 +27,8 @@ type Stuck struct {
 	NodeLost bool
 	// GiveUp is set if waiting cannot help, so that the Job is to be deleted.
 	GiveUp bool
+	// Node is that of the pod, whose kubelet says so. It is empty if its pod has no node yet.
+	Node string
 }
 
 // Cause names why Kubernetes says that the run cannot start: other runs with the same config and
@@ -66,12 +68,15 @@ const (
 // run is given up.
 func StuckOf(job *batchv1.Job, pods []*corev1.Pod, warning *Warning, now time.Time) (*Stuck, time.Time) {
 	t, recheck := stuckOf(job, pods, warning, now)
-	if t == nil || !t.Unstarted || job.Spec.Template.Spec.ActiveDeadlineSeconds == nil {
-		return t, recheck
+	if t == nil {
+		return nil, recheck
 	}
 	last := job.CreationTimestamp.Time
 	if pod := newestPod(pods); pod != nil {
-		last = pod.CreationTimestamp.Time
+		last, t.Node = pod.CreationTimestamp.Time, pod.Spec.NodeName
+	}
+	if !t.Unstarted || job.Spec.Template.Spec.ActiveDeadlineSeconds == nil {
+		return t, recheck
 	}
 	last = last.Add(deadlineOf(job.Spec.Template.Spec.ActiveDeadlineSeconds) + time.Minute)
 	switch {

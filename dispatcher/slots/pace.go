@@ -36,7 +36,7 @@ func (s *Slots) quotas(at ClassKey, queue *Queue) map[peers]int {
 		switch {
 		case of.group != "":
 			out[of] = s.quotaOf(groupKey{at, of.group}, n)
-		case s.isStarting(at, of.behind):
+		case s.isStarting(at, of):
 			out[of] = 0
 		default:
 			out[of] = 1

@@ -14,8 +14,10 @@ import (
 // no run with that start is still to start. If all were launched at once, and there was room for
 // one, all others would have to be cancelled.
 
-// isStarting reports whether a run with a start is about to be launched, or has not started yet.
-func (s *Slots) isStarting(at ClassKey, start Start) bool {
+// isStarting reports whether a run with the start of these peers is about to be launched, or has not
+// started yet, as far as they believe it.
+func (s *Slots) isStarting(at ClassKey, of peers) bool {
+	start, stuck := of.behind, s.caches.StuckLike(of.behind.Revision, of.behind.Nodes, s.clock.Now())
 	for _, all := range []iter.Seq[*Assignment]{maps.Values(s.assigned), maps.Values(s.launched)} {
 		for a := range all {
 			if a.ClassKey == at && a.start == start {
@@ -24,6 +26,6 @@ func (s *Slots) isStarting(at ClassKey, start Start) bool {
 		}
 	}
 	return slices.ContainsFunc(s.caches.StartingLike(start.Revision, start.Nodes), func(job *batchv1.Job) bool {
-		return KeyOfJob(job) == at && s.HoldsSlot(job) && !runs.HasStarted(s.caches.PodsOf(job))
+		return KeyOfJob(job) == at && s.HoldsSlot(job) && !runs.HasStarted(s.caches.PodsOf(job)) && !stuck.IsDoubted(job.Name, of.node)
 	})
 }

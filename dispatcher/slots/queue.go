@@ -33,6 +33,9 @@ type Waiter struct {
 	// start, and its own could not either: of those behind one start one is chosen at a time.
 	Start  Start
 	Behind bool
+	// Node is where its run was cancelled, if that had a node: what the kubelet there says counts for
+	// it.
+	Node string
 }
 
 // Start is what decides whether a run can start: its config revision, "namespace/name", and its
@@ -67,11 +70,12 @@ type Queue struct {
 type peers struct {
 	group  string
 	behind Start
+	node   string
 }
 
 func (w *Waiter) peers() peers {
 	if w.Behind {
-		return peers{behind: w.Start}
+		return peers{behind: w.Start, node: w.Node}
 	}
 	return peers{group: w.Group}
 }

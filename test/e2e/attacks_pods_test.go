@@ -213,7 +213,7 @@ func (w *world) servingAttacks() []attack {
 		{"the same, by all controllers in one account", controllers, createPod(serving), "", passes},
 		{"an audit's pod", jobController, createPod(audits), "", passes},
 		{"a pod of others", clusterAdmin, unmarked, "", passes},
-		{"a mirror pod of others", kubelet("node2"), w.createMirrorPod("node2", marked(nil, nil)), "", passes},
+		{"a mirror pod of others", kubelet("node2"), w.createMirrorPod("node2", marked(nil, nil)), "no static pod runs in the namespaces", passes},
 		{"a label of others on a pod", clusterAdmin, patchesPod(own, `{"metadata":{"labels":{"kueue.x-k8s.io/podset":"main"}}}`), "", passes},
 		{"a pod is confirmed", theDispatcher, patchesPod(own, `{"spec":{"$setElementOrder/schedulingGates":[],"schedulingGates":[{"$patch":"delete","name":"`+confirmGate+`"}]}}`), "", passes},
 		{"its sidecars are ended", theDispatcher, patchesPod(own, `{"spec":{"activeDeadlineSeconds":1}}`), "", passes},

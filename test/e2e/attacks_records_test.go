@@ -218,13 +218,14 @@ func TestNoPodKeepsRunsFromNodes(t *testing.T) {
 // otherPodAttacks are attempts to create a pod of a tenant that keeps pods of runs or of the
 // dispatcher from all nodes, and pods that keep only others from theirs. They are dry runs.
 func (w *world) otherPodAttacks() []attack {
-	apart := func(selector *metav1.LabelSelector, in *metav1.LabelSelector, namespaces ...string) func(context.Context, kubernetes.Interface) error {
-		return createPodOf(w.ns, nil, func(p *corev1.PodTemplateSpec) {
+	from := func(namespace string, term corev1.PodAffinityTerm) func(context.Context, kubernetes.Interface) error {
+		return createPodOf(namespace, nil, func(p *corev1.PodTemplateSpec) {
 			p.Labels, p.Annotations, p.Spec.SchedulingGates, p.Spec.ServiceAccountName = nil, nil, nil, ""
-			p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{
-				{TopologyKey: corev1.LabelOSStable, LabelSelector: selector, NamespaceSelector: in, Namespaces: namespaces},
-			}}}
+			p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{term}}}
 		})
+	}
+	apart := func(selector *metav1.LabelSelector, in *metav1.LabelSelector, namespaces ...string) func(context.Context, kubernetes.Interface) error {
+		return from(w.ns, corev1.PodAffinityTerm{TopologyKey: corev1.LabelOSStable, LabelSelector: selector, NamespaceSelector: in, Namespaces: namespaces})
 	}
 	every, where := &metav1.LabelSelector{}, func(key, value string) *metav1.LabelSelector {
 		return &metav1.LabelSelector{MatchLabels: map[string]string{key: value}}
@@ -239,6 +240,9 @@ func (w *world) otherPodAttacks() []attack {
 		{"no dispatcher does", clusterAdmin, apart(every, nil, systemNamespace), refusal, passes},
 		{"the same, by the label of the namespace", clusterAdmin, apart(where("app.kubernetes.io/name", "flex-dispatcher"), where(corev1.LabelMetadataName, systemNamespace)), refusal, passes},
 		{"no Job's pod does, by a label of the Job controller", clusterAdmin, apart(having("batch.kubernetes.io/job-name"), every), refusal, passes},
+		{"the same, from the namespace itself", clusterAdmin, from(nodeNamespace, corev1.PodAffinityTerm{TopologyKey: corev1.LabelOSStable, LabelSelector: every}), refusal, passes},
+		{"no pod of the shipped isolated class does", clusterAdmin, apart(having("network-access"), every), refusal, passes},
+		{"apart from its own kind, in the namespace itself", clusterAdmin, from(nodeNamespace, corev1.PodAffinityTerm{TopologyKey: corev1.LabelHostname, LabelSelector: where("app", "web")}), "", passes},
 		{"one web server on each node", clusterAdmin, apart(where("app", "web"), every), "", passes},
 		{"the same, by the recommended label", clusterAdmin, apart(where("app.kubernetes.io/name", "web"), every), "", passes},
 		{"apart from the pods of another namespace", clusterAdmin, apart(every, nil, "default"), "", passes},
