@@ -97,6 +97,7 @@ lint: ## golangci-lint, shellcheck
 	$(TOOL) golangci-lint run --allow-parallel-runners --build-tags e2e,long,storms,everyday,kube136,mutants ./test/e2e/... ./test/mutants
 	shellcheck -x $(SCRIPTS)
 	scripts/run-docs.sh --check docs/cinder.md
+	scripts/run-docs.sh --check docs/migrate.md
 
 .PHONY: check
 check: deps lint ## lint, format and go.mod: everything a machine can tell without running the code

@@ -1,5 +1,5 @@
 #!/bin/bash
-# deps.sh: installs what the project needs on a bare Debian 12 (and says nothing when it is all there).
+# deps.sh [TOOL:PACKAGE...]: installs what the project needs on a bare Debian 12, and these (and says nothing when it is all there).
 # Go itself is not installed by it: see go.mod for the version.
 set -euo pipefail
 
@@ -19,9 +19,10 @@ packages="
   libc6-dev ca-certificates qemu-block-extra
 "
 
+# missing [TOOL:PACKAGE...]: the packages.
 missing() {
   local pair
-  for pair in $tools; do
+  for pair in $tools "$@"; do
     PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin command -v "${pair%%:*}" >/dev/null || echo "${pair##*:}"
   done
   # shellcheck disable=SC2086 # a list of names
@@ -42,7 +43,7 @@ apt() { DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300 "$@
 
 main() {
   local wanted
-  mapfile -t wanted < <(missing | sort -u)
+  mapfile -t wanted < <(missing "$@" | sort -u)
   [ ${#wanted[@]} -gt 0 ] || return 0
   echo "deps: installing ${wanted[*]}" >&2
   [ "$(id -u)" = 0 ] || { echo "error: run this as root" >&2; exit 1; }

@@ -21,22 +21,34 @@ OF_SCALE='RequestsPerClaim|ThousandsOfWaiting'
 OF_REPORTS='AStartError|BesideASidecar|WhateverItsServiceAccountSays|NodeHasNotTheStorage|FillsItsNode|StickyDirectoryOfAnotherUser|AClaimThatIsLost|ClassesThatItLists'
 DONE=()
 
-# docs: the commands of docs/cinder.md.
-docs() { BACKENDS=lvm,fc,nvme,ceph run_page docs/cinder.md; }
+# docs: the commands of docs/cinder.md, and on what these have installed those of docs/migrate.md.
+docs() {
+  local -x BACKENDS=lvm,fc,nvme,ceph
+  ready_for_pages
+  run_page docs/cinder.md
+  scripts/claim-of-another.sh
+  run_page docs/migrate.md
+  take_down
+}
 
-# run_page PAGE [HEADING]: its commands, on a cluster that holds the images and nothing else of ours.
-run_page() {
-  local archives built left start=$SECONDS
+# ready_for_pages: a cluster that holds the images and nothing else of ours, and what a reader has beside it.
+ready_for_pages() {
+  local archives built
+  scripts/deps.sh openstack:python3-openstackclient
   test/cluster/up.sh
   MODE=noauth test/cinder/up.sh
   built=$(scripts/images.sh) # a process substitution would hide its failure
   mapfile -t archives <<<"$built"
   test/cluster/load-image.sh "${archives[@]}"
+}
+
+# run_page PAGE [HEADING]: its commands, which must leave nothing in Cinder.
+run_page() {
+  local left start=$SECONDS
   scripts/run-docs.sh "$@"
   add_result noauth "$BACKENDS" "the commands of $1${2:+ before \"$2\"}" - $((SECONDS - start))
   left=$(test/cinder/leftovers.sh)
   [ -z "$left" ] || die "left in Cinder: $left"
-  take_down
 }
 
 take_down() {
@@ -64,8 +76,11 @@ cinder28() { release 28; }
 
 release() {
   local mode
+  local -x BACKENDS=lvm
   CINDER=$1
-  BACKENDS=lvm run_page docs/cinder.md "### Ceph (rbd)"
+  ready_for_pages
+  run_page docs/cinder.md "### Ceph (rbd)"
+  take_down
   for mode in noauth keystone; do
     MODE=$mode BACKENDS=lvm,lvmmp,far,fc,nvme E2E_TAGS=e2e,long E2E_RUN=$OF_RELEASES E2E_SUITES=long scripts/e2e.sh
   done
