@@ -39,6 +39,7 @@ func TestDeleteWithoutAPodIsCancelledWhenItsVolumeIsToBeKept(t *testing.T) {
 		"another PV may stand for it":  {withoutPod(pvUID), func(v *View) { v.Rival, v.Volume.PolicyDelete = aRival, false }, true},
 		"an undo":                      {withoutPod(""), func(v *View) { v.Volume = Volume{} }, false},
 		"an undo, and there is its PV": {withoutPod(""), func(*View) {}, true},
+		"an undo, and another PV may":  {withoutPod(""), func(v *View) { v.Rival, v.Volume = aRival, Volume{} }, true},
 	} {
 		v := View{Now: now, Volume: releasedVolume(), Delete: deleteTargets()[1], Runs: []Run{tt.run}}
 		tt.change(&v)

@@ -56,7 +56,7 @@ func laws(out *broken, v View, action Action) {
 	case AwaitSlot:
 		awaitSlotLaws(out, v, a)
 	case StoreRevision:
-		out.law("stored a revision under which no run starts now", !v.Provision.HasSlot || v.Provision.RevisionStored)
+		out.law("stored a revision under which no run starts now", v.Provision.RevisionStored || !v.Provision.HasSlot && !hasUnfinishedRun(v)) // its Job has the slot
 	case ReportProblem:
 	}
 	rivalLaws(out, v, action)
@@ -127,6 +127,10 @@ func deletePVLaws(out *broken, v View) {
 	}
 	out.law("deleted the PV of another provisioner", v.Volume.State == Foreign)
 	out.law("deleted a retained PV", !v.Volume.PolicyDelete)
+}
+
+func hasUnfinishedRun(v View) bool {
+	return slices.ContainsFunc(v.Runs, func(r Run) bool { return r.Unfinished })
 }
 
 func hasStuckRun(v View) bool {

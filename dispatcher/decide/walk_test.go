@@ -122,7 +122,7 @@ func provisionTargets() []Target {
 	return []Target{
 		{Problem: &Problem{Reason: "WaitingForConfig"}},
 		{Revision: "r1", Hash: "h1", Node: "n1", RevisionStored: true, HasSlot: true, Supported: true},
-		{Revision: "r1", Hash: "h1", Node: "n1", RevisionStored: true, Supported: true},
+		{Revision: "r1", Hash: "h1", Node: "n1", Supported: true},
 		{Revision: "r1", Hash: "h1", Node: "n1", HasSlot: true, Supported: true, MaxAttempts: 2},
 		{Revision: "r1", Hash: "h2", Node: "n1", RevisionStored: true, HasSlot: true, Supported: true, MaxAttempts: 2},
 		{Revision: "r2", Hash: "h1", Node: "n1", RevisionStored: true, HasSlot: true, Supported: true},

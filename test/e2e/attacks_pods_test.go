@@ -199,7 +199,6 @@ func (w *world) servingAttacks() []attack {
 		{"the same, with a Job as its owner", clusterAdmin, createPod(serving), creates, passes},
 		{"the same, of no Job", jobController, createPodOf(nodeNamespace, nil, serving), creates, passes},
 		{"the same, of a ReplicaSet, by all controllers in one account", controllers, createPodOf(nodeNamespace, ofReplicaSet, serving), creates, passes},
-		{"the same, as a mirror pod", kubelet("node2"), w.createMirrorPod("node2", serving), creates, passes},
 		{"a pod that is the dispatcher's by its label", clusterAdmin, createPodOf(nodeNamespace, nil, marked(map[string]string{managedBy: "flex-dispatcher"}, nil)), creates, passes},
 		{"a pod with a label for a claim", clusterAdmin, createPodOf(nodeNamespace, nil, marked(map[string]string{recordMember: ""}, nil)), creates, passes},
 		{"a pod with a request", clusterAdmin, createPodOf(nodeNamespace, nil, marked(nil, map[string]string{domain + "request": "{}"})), creates, passes},
