@@ -15,7 +15,8 @@ import (
 
 // findFormer looks for the PV of the claim whose UID the volume to adopt carries. If that stands for
 // another volume, this one is a copy, such as a restored backup. If it stands for this one, the volume
-// changes hands, provided that the claim is deleted and its PV retained. The PV is returned then.
+// changes hands, provided that the claim had the same namespace and name, is deleted, and its PV is
+// retained. The PV is returned then.
 func (r *Runner) findFormer(ctx context.Context, task *input.Task) (*corev1.PersistentVolume, error) {
 	if task.Volume.Adopt == "" {
 		return nil, nil
@@ -35,6 +36,8 @@ func (r *Runner) findFormer(ctx context.Context, task *input.Task) (*corev1.Pers
 	case record.VolumeID != task.Volume.Adopt:
 		task.Volume.CopyOf = uid
 		return nil, nil
+	case !isOf(there, task.Request):
+		return nil, ofAnotherClaim(task.Volume.Adopt, there)
 	case !pv.IsRetained(there):
 		return nil, notRetained(task.Volume.Adopt, there)
 	default:
@@ -50,6 +53,22 @@ func (r *Runner) pvOf(ctx context.Context, uid string) (*corev1.PersistentVolume
 		return nil, err
 	}
 	return there, nil
+}
+
+// isOf reports whether the PV was bound to a claim of the request's namespace and name. A line of adopt
+// outlives the claim that it was written for, and its volume may be another tenant's by then.
+func isOf(of *corev1.PersistentVolume, r contract.Request) bool {
+	claim := of.Spec.ClaimRef
+	return claim != nil && claim.Namespace == r.Namespace && claim.Name == r.Name
+}
+
+func ofAnotherClaim(id string, of *corev1.PersistentVolume) error {
+	return &volume.Error{
+		Kind:  volume.Unsuitable,
+		Doing: "adopt volume " + id,
+		Said: fmt.Sprintf("it is the volume of PersistentVolume %s, whose claim had another namespace or name, and only a claim of the same namespace and name takes it."+
+			" Remedy: correct the line of adopt in the config", of.Name),
+	}
 }
 
 func notRetained(id string, of *corev1.PersistentVolume) error {

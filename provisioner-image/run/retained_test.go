@@ -23,11 +23,26 @@ func (w *world) retained(t *testing.T, phase corev1.PersistentVolumePhase, polic
 	w.wantCode(t, w.run(t, w.request(contract.Provision, func(r *contract.Request) { r.UID, r.PVName = otherUID, object.Name }), object), contract.ExitDone)
 	former := &w.pvs(t)[0]
 	former.Status.Phase, former.Spec.PersistentVolumeReclaimPolicy = phase, policy
-	if err := w.kube.Tracker().Update(corev1.SchemeGroupVersion.WithResource("persistentvolumes"), former, "", metav1.UpdateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	w.edit(t, former)
 	w.also = map[string]string{"adopt": "shop/data: " + w.cinder.Volumes()[0].ID}
 	return former
+}
+
+// edit changes a PV without a request.
+func (w *world) edit(t *testing.T, of *corev1.PersistentVolume) {
+	t.Helper()
+	if err := w.kube.Tracker().Update(corev1.SchemeGroupVersion.WithResource("persistentvolumes"), of, "", metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// wantFormers fails the test if the only volume is no longer the former claim's, or its export has
+// ended.
+func (w *world) wantFormers(t *testing.T, before cindertest.View) {
+	t.Helper()
+	if now := w.cinder.Volumes()[0]; now.Status != before.Status || now.Metadata[contract.AnnClaimUID] != otherUID {
+		t.Errorf("the volume is %+v", now)
+	}
 }
 
 // A claim that is created again takes the volume that its former PV retained. The volume is exported
@@ -83,10 +98,27 @@ func TestAClaimDoesNotTakeTheVolumeOfAPVThatIsNotRetained(t *testing.T) {
 			if want := "it is the volume of PersistentVolume " + former.Name + ", which has the reclaim policy " + string(tc.policy) + " and the phase " + string(tc.phase); !strings.Contains(result.Message, want) {
 				t.Errorf("message %q, want %q", result.Message, want)
 			}
-			if now := w.cinder.Volumes()[0]; now.Status != before.Status || now.Metadata[contract.AnnClaimUID] != otherUID {
-				t.Errorf("the volume is %+v", now)
-			}
+			w.wantFormers(t, before)
 		})
+	}
+}
+
+// A line of adopt outlives its claim. Whoever may create a claim of its namespace and name would take
+// another tenant's data.
+func TestAClaimDoesNotTakeTheRetainedVolumeOfAClaimOfAnotherNamespaceOrName(t *testing.T) {
+	for _, claim := range []*corev1.ObjectReference{{Namespace: "bank", Name: "data"}, {Namespace: "shop", Name: "ledger"}, nil} {
+		w := newWorld(t)
+		w.api = cinder.Attachments
+		former := w.retained(t, corev1.VolumeReleased, corev1.PersistentVolumeReclaimRetain)
+		former.Spec.ClaimRef = claim
+		w.edit(t, former)
+		before := w.cinder.Volumes()[0]
+		result := w.provision(t)
+		w.wantCode(t, result, contract.ExitBadRequest)
+		if want := "PersistentVolume " + former.Name + ", whose claim had another namespace or name"; !strings.Contains(contract.ForClaim(result.Message), want) {
+			t.Errorf("%v: message %q, want %q", claim, result.Message, want)
+		}
+		w.wantFormers(t, before)
 	}
 }
 
