@@ -93,22 +93,29 @@ func (b *Backend) Ready(ctx context.Context, v volume.Volume, _ volume.Access) (
 		// It may be in use by an attachment of ours, or Export will say by whose.
 		return v, nil
 	default:
-		return v, &volume.Error{
-			Kind:  volume.Busy,
-			Doing: "use volume " + v.ID,
-			Said:  fmt.Sprintf("its status is %q; it must be available, or attached by this provisioner", v.Status),
-		}
+		return v, notFree(v)
+	}
+}
+
+func notFree(v volume.Volume) error {
+	return &volume.Error{
+		Kind:  volume.Busy,
+		Doing: "use volume " + v.ID,
+		Said:  fmt.Sprintf("its status is %q; it must be available, or attached by this provisioner", v.Status),
 	}
 }
 
 // Assign waits until Cinder is no longer working on the volume, releases it and replaces its
-// metadata.
+// metadata, unless someone else uses it.
 func (b *Backend) Assign(
 	ctx context.Context, v volume.Volume, a volume.Access, change func(metadata map[string]string),
 ) (volume.Volume, error) {
 	v, err := b.untilIdle(ctx, v)
 	if err == nil {
 		v, err = b.release(ctx, v, a)
+	}
+	if err == nil {
+		v, err = b.released(ctx, v)
 	}
 	if err != nil {
 		return v, err

@@ -29,11 +29,27 @@ func (b *Backend) release(ctx context.Context, v volume.Volume, a volume.Access)
 		// clients.
 		return b.detach(ctx, v, a, []Attachment{{ID: a.ID}})
 	}
+	if a.Recorded {
+		return v, nil
+	}
 	ours, err := b.ownAttachments(ctx, v)
 	if err != nil {
 		return v, err
 	}
 	return b.detach(ctx, v, a, ours)
+}
+
+// released returns the volume as it is after its export has ended, or an error if another client uses
+// it. A volume that Cinder has given up counts as released.
+func (b *Backend) released(ctx context.Context, v volume.Volume) (volume.Volume, error) {
+	if v.Status == available || v.State == volume.Failed {
+		return v, nil
+	}
+	v, err := b.afterDetach(ctx, v)
+	if err == nil && v.Status != available {
+		err = notFree(v)
+	}
+	return v, err
 }
 
 // checkAttachment returns an error if the attachment that a PV names is another volume's. A thief

@@ -122,6 +122,58 @@ func TestAClaimDoesNotTakeTheRetainedVolumeOfAClaimOfAnotherNamespaceOrName(t *t
 	}
 }
 
+// The export that the PV records may have ended long ago. Whoever uses the volume by now keeps it, and
+// the volume keeps its marks until it is free.
+func TestARetainedVolumeThatAnotherClientUsesKeepsItsMarksAndItsExport(t *testing.T) {
+	const attachment = "flex-provisioner.io/cinder-attachment-id"
+	gone := func(of *corev1.PersistentVolume) { of.Annotations[attachment] = "0badc0de-0000-4000-8000-000000000000" }
+	tests := map[string]struct {
+		api   volume.Method
+		forge func(*corev1.PersistentVolume)
+		take  func(s *cindertest.Server, id string)
+		code  int
+		says  string
+	}{
+		"by an attachment, and its own is gone": {cinder.Attachments, gone, nil, contract.ExitBadRequest, `its status is "in-use", not available (export `},
+		"by an attachment, and its own is not noted": {
+			cinder.Attachments, func(of *corev1.PersistentVolume) { delete(of.Annotations, attachment) }, nil, contract.ExitTempFail, `its status is "in-use"`,
+		},
+		"by a server": {
+			cinder.Attachments, gone, func(s *cindertest.Server, id string) { s.AttachServer(id, "vm-1") }, contract.ExitBadRequest, "server vm-1",
+		},
+		"by another host": {
+			cinder.Reserve, nil, func(s *cindertest.Server, id string) { s.AttachHost(id, "rescue", "/dev/vdb") }, contract.ExitBadRequest, "host rescue",
+		},
+		"for a transfer to another project": {
+			cinder.Attachments, nil, func(s *cindertest.Server, id string) { s.SetStatus(id, "awaiting-transfer") }, contract.ExitTempFail, `its status is "awaiting-transfer"`,
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.api = tc.api
+			former := w.retained(t, corev1.VolumeReleased, corev1.PersistentVolumeReclaimRetain)
+			if tc.forge != nil {
+				tc.forge(former)
+				w.edit(t, former)
+			}
+			if tc.take != nil {
+				tc.take(w.cinder, w.cinder.Volumes()[0].ID)
+			}
+			before, attached := w.cinder.Volumes()[0], w.cinder.Attachments()
+			result := w.provision(t)
+			w.wantCode(t, result, tc.code)
+			if !strings.Contains(contract.ForClaim(result.Message), tc.says) {
+				t.Errorf("message %q, want %q", result.Message, tc.says)
+			}
+			w.wantFormers(t, before)
+			if now := w.cinder.Attachments(); !slices.Equal(now, attached) {
+				t.Errorf("attached %q, before %q", now, attached)
+			}
+		})
+	}
+}
+
 // Killed at any request, the next run completes it: the volume has one export, and the claim its PV.
 func TestTakingARetainedVolumeIsCompletedAfterAKillAtAnyRequest(t *testing.T) {
 	for _, api := range []volume.Method{cinder.Attachments, cinder.Reserve} {

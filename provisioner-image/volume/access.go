@@ -15,8 +15,8 @@ type Access struct {
 	ID string
 	// Client is whom the volume is exported to.
 	Client Client
-	// Recorded is true if only an export that an earlier run recorded is to be returned or kept, and
-	// none made.
+	// Recorded is true if only an export that an earlier run recorded is to be returned, kept or
+	// ended, and none made.
 	Recorded bool
 }
 

@@ -30,6 +30,7 @@ func (k *Keeper) adopt(ctx context.Context, spec Spec) (Volume, error) {
 	access := spec.Access
 	if spec.Former.UID != "" {
 		access = spec.Former.Access
+		access.Recorded = true
 	}
 	v, err = k.backend.Assign(ctx, v, access, func(metadata map[string]string) {
 		delete(metadata, KeyClusterUID)
@@ -66,9 +67,13 @@ func (v Volume) whyNotAdopted(spec Spec) string {
 	}
 }
 
-// isOf reports whether the volume may still have the export of the deleted claim whose it was.
+// isOf reports whether the volume may still have the export of the deleted claim whose it was, and shows
+// no other.
 func (v Volume) isOf(former Former) bool {
-	return former.UID != "" && v.UID() == former.UID && v.State == Occupied
+	recorded := former.Access.ID
+	isOther := func(id string) bool { return recorded != "" && id != recorded }
+	return former.UID != "" && v.UID() == former.UID && v.State == Occupied &&
+		v.userBeside(former.Access.Client.Host) == "" && !slices.ContainsFunc(v.Exports, isOther)
 }
 
 // whyNotFree returns who keeps the volume from being available, as far as the storage shows it. No

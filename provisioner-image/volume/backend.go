@@ -26,7 +26,7 @@ type Backend interface {
 	// it makes nothing, and returns the Connection of that export.
 	Export(ctx context.Context, v Volume, a Access) (Connection, Access, error)
 	// Assign removes the volume's export, if there is one, and changes the metadata, which say
-	// whose volume it is.
+	// whose volume it is. It changes none of a volume that is still in use then.
 	Assign(ctx context.Context, v Volume, a Access, change func(metadata map[string]string)) (Volume, error)
 	// Resize grows the volume to at least that size, in use or not, and waits until it has it. The
 	// export works afterwards as before.
