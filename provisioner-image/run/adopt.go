@@ -21,10 +21,20 @@ func (r *Runner) findFormer(ctx context.Context, task *input.Task) (*corev1.Pers
 	if task.Volume.Adopt == "" {
 		return nil, nil
 	}
-	uid, err := r.keeper.OwnerOf(ctx, task.Volume.Adopt)
-	if err != nil || uid == "" || uid == task.Request.UID {
+	owner, former, err := r.keeper.OwnersOf(ctx, task.Volume.Adopt)
+	switch {
+	case err != nil:
 		return nil, volume.IgnoreGone(err)
+	case owner == task.Request.UID: // by an earlier run, which was killed before it created the PV
+		return r.pvOf(ctx, former)
+	default:
+		return r.takenFrom(ctx, task, owner)
 	}
+}
+
+// takenFrom notes in the task what the volume to adopt is to the PV of the claim with this UID, and returns
+// the PV if the volume changes hands.
+func (r *Runner) takenFrom(ctx context.Context, task *input.Task, uid string) (*corev1.PersistentVolume, error) {
 	there, err := r.pvOf(ctx, uid)
 	if err != nil || there == nil {
 		return nil, err
@@ -48,6 +58,9 @@ func (r *Runner) findFormer(ctx context.Context, task *input.Task) (*corev1.Pers
 
 // pvOf returns the PV of the claim with this UID, or nil.
 func (r *Runner) pvOf(ctx context.Context, uid string) (*corev1.PersistentVolume, error) {
+	if uid == "" {
+		return nil, nil
+	}
 	there, err := r.store.Get(ctx, contract.PVName(uid))
 	if err != nil || there == nil || there.Annotations[contract.AnnClaimUID] != uid {
 		return nil, err

@@ -1,6 +1,7 @@
 package run_test
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -193,5 +194,65 @@ func TestTakingARetainedVolumeIsCompletedAfterAKillAtAnyRequest(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// The event about what differs is not lost with a run that was killed before it created the PV.
+func TestARunThatWasKilledWhileItTookARetainedVolumeIsRepeatedWithItsMessage(t *testing.T) {
+	for k := 1; ; k++ {
+		w := newWorld(t)
+		w.api = cinder.Attachments
+		former := w.retained(t, corev1.VolumeReleased, corev1.PersistentVolumeReclaimRetain)
+		if !w.kill(t, k, cindertest.DropAnswer, (*world).provision) || len(w.pvs(t)) == 2 {
+			return
+		}
+		if result := w.provision(t); result.Code != contract.ExitDone || !strings.Contains(result.Message, "has left PersistentVolume "+former.Name) {
+			t.Fatalf("after a kill at request %d: %+v", k, result)
+		}
+	}
+}
+
+// An adoption that fails, or is undone, gives the volume back to the claim that it was taken from:
+// without its marks any line of adopt would get it.
+func TestAnAdoptionThatFailsGivesARetainedVolumeBack(t *testing.T) {
+	for _, api := range []volume.Method{cinder.Attachments, cinder.Reserve} {
+		w := newWorld(t)
+		w.api = api
+		w.retained(t, corev1.VolumeReleased, corev1.PersistentVolumeReclaimRetain)
+		before := w.cinder.Volumes()[0].Metadata
+		right := maps.Clone(w.also)
+		w.also["connection"], w.also["shared-lun"] = "fibre_channel", "true"
+		for range 2 {
+			w.wantCode(t, w.provision(t), contract.ExitConfig)
+			now := w.cinder.Volumes()[0]
+			for _, key := range []string{"claim-uid", "claim-namespace", "claim-name", "pv-name", "cluster-uid"} {
+				if key = contract.Domain + key; now.Metadata[key] != before[key] {
+					t.Errorf("%s is %q, and was %q", key, now.Metadata[key], before[key])
+				}
+			}
+			if now.Status != "available" {
+				t.Errorf("the volume is %+v", now)
+			}
+		}
+		w.also = right
+		w.wantCode(t, w.provision(t), contract.ExitDone)
+	}
+}
+
+// The undo may be repeated, and know the volume by its PV.
+func TestAnUndoGivesARetainedVolumeBack(t *testing.T) {
+	w := newWorld(t)
+	w.api = cinder.Attachments
+	w.retained(t, corev1.VolumeReleased, corev1.PersistentVolumeReclaimRetain)
+	w.wantCode(t, w.provision(t), contract.ExitDone)
+	pvs := w.pvs(t)
+	made := pvs[slices.IndexFunc(pvs, func(one corev1.PersistentVolume) bool { return one.Name == pvName })]
+	made.DeletionTimestamp = new(metav1.Now())
+	w.edit(t, &made)
+	for range 2 {
+		w.wantCode(t, w.run(t, w.request(contract.Delete, func(r *contract.Request) { r.Undo = true }), &made), contract.ExitDone)
+		if now := w.cinder.Volumes()[0]; now.Status != "available" || now.Metadata[contract.AnnClaimUID] != otherUID {
+			t.Errorf("the volume is %+v", now)
+		}
 	}
 }

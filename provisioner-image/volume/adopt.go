@@ -12,6 +12,10 @@ import (
 // Once its PV was created it is a volume like any other.
 const keyAdopted = "flex-provisioner.io/adopted"
 
+// keyFormer is the key of the UID of the claim whose the volume was before its adoption. An undo gives the
+// volume back to it.
+const keyFormer = "flex-provisioner.io/former-claim-uid"
+
 // adopt makes a volume that an administrator named the claim's own, if it is suitable.
 func (k *Keeper) adopt(ctx context.Context, spec Spec) (Volume, error) {
 	v, err := k.backend.Get(ctx, spec.Adopt)
@@ -34,9 +38,13 @@ func (k *Keeper) adopt(ctx context.Context, spec Spec) (Volume, error) {
 	}
 	v, err = k.backend.Assign(ctx, v, access, func(metadata map[string]string) {
 		delete(metadata, KeyClusterUID)
+		delete(metadata, keyFormer)
 		maps.Copy(metadata, spec.stamped().Metadata)
 		delete(metadata, keyMade)
 		metadata[keyAdopted] = "true"
+		if spec.Former.UID != "" {
+			metadata[keyFormer] = spec.Former.UID
+		}
 	})
 	if err != nil {
 		// No ID is returned, so that no rollback removes a volume that is not the claim's.
@@ -112,16 +120,26 @@ func (v Volume) IsAdopted() bool { return v.Metadata[keyAdopted] == "true" }
 // keyPrefix begins the keys that only runs write.
 const keyPrefix = "flex-provisioner.io/"
 
-// releaseAdopted removes the claim's marks from an adopted volume. The volume and its content stay.
+// releaseAdopted removes the claim's marks from an adopted volume, or makes them those of the claim whose
+// the volume was before. The volume and its content stay.
 func (k *Keeper) releaseAdopted(ctx context.Context, v Volume, a Access) error {
 	_, err := k.backend.Assign(ctx, v, a, func(metadata map[string]string) {
-		maps.DeleteFunc(metadata, func(key, _ string) bool { return strings.HasPrefix(key, keyPrefix) })
+		former := metadata[keyFormer]
+		maps.DeleteFunc(metadata, func(key, _ string) bool {
+			return key == keyFormer || former == "" && strings.HasPrefix(key, keyPrefix)
+		})
+		for key, value := range metadata {
+			if strings.HasPrefix(key, keyPrefix) {
+				metadata[key] = strings.ReplaceAll(value, v.UID(), former) // in the name of its PV, too
+			}
+		}
 	})
 	return IgnoreGone(err)
 }
 
-// OwnerOf returns the UID of the claim that a volume was made for by its metadata, or "".
-func (k *Keeper) OwnerOf(ctx context.Context, id string) (string, error) {
+// OwnersOf returns the UIDs of the claim whose a volume is by its metadata, and of the claim whose it was
+// before its adoption. Each may be "".
+func (k *Keeper) OwnersOf(ctx context.Context, id string) (owner, former string, err error) {
 	v, err := k.backend.Get(ctx, id)
-	return v.UID(), err
+	return v.UID(), v.Metadata[keyFormer], err
 }

@@ -169,7 +169,7 @@ func (k *Keeper) withRecorded(ctx context.Context, found []Volume, t Target) ([]
 	if err != nil {
 		return found, IgnoreGone(err)
 	}
-	if v.UID() == "" && t.Undo {
+	if t.Undo && v.UID() != t.UID && (v.UID() == "" || v.IsAdopted()) {
 		return found, nil // an adopted one, which an earlier run has released
 	}
 	if err := (Named{UID: t.UID, ID: t.ID, ClusterUID: t.ClusterUID}).check(v, "delete volume"); err != nil {
