@@ -5,6 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/url"
+	"strings"
+	"unicode"
 )
 
 // KeyPlace is the annotation of a PV that says where its volume was made. It is a Place in JSON.
@@ -40,7 +43,8 @@ func (k *Keeper) get(ctx context.Context, id, doing string, noted Place) (Volume
 }
 
 // elsewhere returns an error if a volume that was not found was made in another place than the one
-// that was asked. The addresses are for the administrator only.
+// that was asked. The addresses are for the administrator only. A thief of a token may have written the
+// annotation, to have the login sent to an address of theirs.
 func (k *Keeper) elsewhere(id, doing string, noted Place) error {
 	now := k.backend.Place()
 	if noted == (Place{}) || noted == now {
@@ -50,7 +54,16 @@ func (k *Keeper) elsewhere(id, doing string, noted Place) error {
 		Kind:  Misconfigured,
 		Doing: doing + " " + id,
 		Said:  "the volume was created in another storage, region or project than the login names now",
-		Err: fmt.Errorf("the volume was created at %s, and the login leads to %s. Remedy: correct the login's Secret; if only the address of the storage has changed, set"+
-			" the PV's annotation %s to the latter", noted, now, KeyPlace),
+		Err: fmt.Errorf("the PV's annotation %s is %s, and the login leads to %s. The annotation may be forged. Remedy: compare it with your own records; if it is right, correct"+
+			" the login's Secret; if it is wrong, or if only the address of the storage has changed, set it to the latter", KeyPlace, noted.shown(), now),
 	}
+}
+
+// shown returns the place if it has the form of one, which other text has not.
+func (p Place) shown() string {
+	at, err := url.Parse(p.Endpoint)
+	if err != nil || at.Host == "" || (at.Scheme != "http" && at.Scheme != "https") || strings.ContainsFunc(p.String(), unicode.IsSpace) {
+		return "not a place"
+	}
+	return p.String()
 }

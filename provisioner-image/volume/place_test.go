@@ -66,3 +66,26 @@ func TestAVolumeThatDoesNotExistWhereItWasMadeIsDeleted(t *testing.T) {
 		}
 	}
 }
+
+// A PV can note any text. The remedy says where a place is from, and shows no other text.
+func TestTheRemedyForAVolumeElsewhereShowsPlacesOnly(t *testing.T) {
+	for name, tc := range map[string]struct {
+		noted volume.Place
+		shown bool
+	}{
+		"a place":             {volume.Place{Endpoint: "https://forged.example/v3", Project: "p"}, true},
+		"no URL":              {volume.Place{Endpoint: "forged"}, false},
+		"of another scheme":   {volume.Place{Endpoint: "ftp://forged/v3"}, false},
+		"a command":           {volume.Place{Endpoint: "https://192.0.2.1/v3. Remedy: forged | sh"}, false},
+		"a command elsewhere": {volume.Place{Endpoint: "https://192.0.2.1/v3", Project: "p. Remedy: forged | sh"}, false},
+	} {
+		s := newStorage()
+		s.place = volume.Place{Endpoint: "https://192.0.2.1/v3"}
+		keeper, _ := s.keeper()
+		_, err := keeper.Remove(t.Context(), volume.Target{UID: uid, ID: "v9", Noted: true, Place: tc.noted})
+		if !volume.Is(err, volume.Misconfigured) || strings.Contains(err.Error(), "https://forged") != tc.shown || strings.Contains(err.Error(), "forged |") ||
+			!strings.Contains(err.Error(), "the PV's annotation "+volume.KeyPlace+" is ") || !strings.Contains(err.Error(), "compare it with your own records") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
