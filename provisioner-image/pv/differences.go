@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
+	"unicode"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -16,7 +18,8 @@ func IsRetained(of *corev1.PersistentVolume) bool {
 }
 
 // Differences returns a line for each field in which two sources differ, sorted. The names of Secrets,
-// which are made of the UID of their claim, are left out.
+// which are made of the UID of their claim, are left out. Values are shown of the kinds whose fields name
+// portals, ports and monitors: in others a driver may keep a password, or a forged PV a command.
 func Differences(from, to corev1.PersistentVolumeSource) []string {
 	a, b := fields(from), fields(to)
 	all := maps.Clone(a)
@@ -24,10 +27,22 @@ func Differences(from, to corev1.PersistentVolumeSource) []string {
 	var lines []string
 	for _, path := range slices.Sorted(maps.Keys(all)) {
 		if a[path] != b[path] {
-			lines = append(lines, fmt.Sprintf("%s was %s, is %s", path, orNone(a[path]), orNone(b[path])))
+			lines = append(lines, difference(path, a[path], b[path]))
 		}
 	}
 	return lines
+}
+
+func difference(path, was, is string) string {
+	switch kind, _, _ := strings.Cut(path, "."); kind {
+	case "iscsi", "fc", "rbd":
+		return fmt.Sprintf("%s was %s, is %s", path, orNone(was), orNone(is))
+	default:
+		if strings.ContainsFunc(path, unicode.IsSpace) {
+			path = kind // no name of a driver's
+		}
+		return path + " differs"
+	}
 }
 
 func orNone(value string) string {
