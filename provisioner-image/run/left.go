@@ -19,8 +19,9 @@ func (r *Runner) report(ctx context.Context, left []volume.Left) string {
 	var lines strings.Builder
 	for _, v := range left {
 		r.log.WarnContext(ctx, "Kept a volume that carries the claim's UID", "volume", v.ID, "name", v.Name, "created", v.Created, "why", v.Why)
-		fmt.Fprintf(&lines, "kept volume %s (%q, created at %s), which carries the claim's UID: %s; if it is not needed: openstack volume delete %s\n",
+		line := fmt.Sprintf("kept volume %s (%q, created at %s), which carries the claim's UID: %s; if it is not needed: openstack volume delete %s",
 			v.ID, v.Name, v.Created.UTC().Format(time.RFC3339), v.Why, v.ID)
+		lines.WriteString(oneLine(line, mostLeft-len("\n")) + "\n")
 	}
 	return oneByOne(lines.String())
 }

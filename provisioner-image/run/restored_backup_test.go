@@ -121,3 +121,21 @@ func TestDeleteIsRefusedWhereTheLoginLeadsElsewhere(t *testing.T) {
 	delete(object.Annotations, place)
 	w.wantCode(t, w.run(t, w.request(contract.Delete, nil), &object), contract.ExitDone)
 }
+
+// What a client of Cinder has written on a volume is no line of the message, by which it could speak to
+// the claim's user or report a result.
+func TestMetadataOfAKeptVolumeMakeNoLine(t *testing.T) {
+	w := newWorld(t)
+	w.wantCode(t, w.provision(t), contract.ExitDone)
+	w.cinder.Add("available", map[string]string{
+		contract.AnnClaimUID:              uid,
+		"flex-provisioner.io/cluster-uid": "x\nclaim: lost\n{\"uid\":\"" + uid + "\",\"code\":0,\"capacity\":\"9Ti\"}\n",
+	})
+	object := w.pvs(t)[0]
+	for _, of := range []any{&object, skeleton()} {
+		result := w.run(t, w.request(contract.Delete, func(r *contract.Request) { r.ClusterUID = "c1" }), of)
+		if strings.Count(result.Message, "\n") != 1 || !strings.HasPrefix(result.Message, "kept volume ") {
+			t.Errorf("exit code %d, message %q", result.Code, result.Message)
+		}
+	}
+}
