@@ -85,7 +85,13 @@ func TestFromEnvReadsTheVariablesOfTheClients(t *testing.T) {
 			fault: `auth_type "v3oidcpassword" is not supported (auth_type, OS_AUTH_TYPE): use v3password, v3token, v3applicationcredential or none`,
 		},
 		"a truth that is none": {env: map[string]string{"OS_INSECURE": "hush"}, fault: "OS_INSECURE must be true or false"},
-		"nothing":              {fault: "neither a Cinder endpoint"},
+		"a secret in the query": {
+			env: map[string]string{"OS_CINDER_ENDPOINT": "http://c/v3?token=hush"}, fault: "Cinder endpoint must end in /v3, without a query",
+		},
+		"a secret in the fragment": {
+			env: map[string]string{"OS_AUTH_URL": "http://k/v3#hush", "OS_TOKEN": "x"}, fault: "keystone URL must end in /v3, without a query",
+		},
+		"nothing": {fault: "neither a Cinder endpoint"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

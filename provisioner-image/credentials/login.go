@@ -160,6 +160,9 @@ func checkVersion(what, raw, dead string) error {
 	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
 		return fmt.Errorf("%s must be an http or https URL: write http://HOST:PORT/v3", what)
 	}
+	if u.RawQuery != "" || u.Fragment != "" {
+		return fmt.Errorf("%s must end in /v3, without a query or a fragment: PersistentVolumes show it", what)
+	}
 	written := u.Redacted()
 	base, version, rest := splitVersion(u.Path, dead)
 	u.Path = path.Join("/", base, "v3")

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/url"
 	"path"
+	"strings"
 
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/credentials"
 )
@@ -15,6 +17,9 @@ const secretDir = "secret"
 // readLogin reads the file that the property cloud-config names, or else the first of the usual
 // files that exists, or else the environment.
 func readLogin(in Sources, c class) (credentials.Login, error) {
+	if err := checkProxies(in.Env); err != nil {
+		return credentials.Login{}, err
+	}
 	for _, name := range loginFiles(c) {
 		data, err := in.secret(name)
 		if err == nil {
@@ -25,6 +30,21 @@ func readLogin(in Sources, c class) (credentials.Login, error) {
 		}
 	}
 	return credentials.FromEnv(in.Env, in.secret)
+}
+
+// checkProxies refuses a proxy that is no URL: the login would be sent without it, since net/http uses none
+// then (init in golang.org/x/net/http/httpproxy). Its password is not shown.
+func checkProxies(env map[string]string) error {
+	for _, name := range []string{"HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy"} {
+		text := env[name]
+		if text != "" && !strings.Contains(text, "://") {
+			text = "http://" + text
+		}
+		if at, err := url.Parse(text); err != nil || text != "" && (at.Host == "" || at.RequestURI() != "/" || at.Fragment != "") {
+			return fmt.Errorf("the variable %s must be the URL of a proxy: write http://HOST:PORT, and characters such as # / ? @ in a password as %%23 %%2F %%3F %%40", name)
+		}
+	}
+	return nil
 }
 
 func loginFiles(c class) []string {

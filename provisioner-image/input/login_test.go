@@ -1,11 +1,13 @@
 package input_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"testing/fstest"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/input"
 )
 
 // No property and no variable is needed.
@@ -57,5 +59,27 @@ func TestPropertyCloudNamesTheSectionOfACloudConfig(t *testing.T) {
 	})
 	if err != nil || task.Login.Endpoint != "http://two/v3" {
 		t.Errorf("%+v, %v", task.Login, err)
+	}
+}
+
+// The login is never sent without the proxy that the administrator has named.
+func TestAProxyThatIsNoURLIsRefused(t *testing.T) {
+	for text, isURL := range map[string]bool{
+		"": true, "proxy.example:3128": true, "http://proxy.example:3128/": true, "https://user:p%23ss@proxy.example": true, "socks5://192.0.2.1:1080": true,
+		"http://user:hu#sh@proxy.example:3128": false, "http://user:12/34@proxy.example:3128": false, "http://user:hu sh@proxy.example:3128": false,
+		"http://user:hu%sh@proxy.example:3128": false, "http://": false, "://": false,
+	} {
+		for _, name := range []string{"HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy"} {
+			in := sources(t, nil)
+			in.Env = map[string]string{name: text}
+			_, err := read(in)
+			if isURL && err == nil {
+				continue
+			}
+			f, ok := errors.AsType[*input.Error](err)
+			if isURL || !ok || f.Code != contract.ExitConfig || !strings.Contains(err.Error(), name+" must be the URL of a proxy") || strings.Contains(err.Error(), "user") {
+				t.Errorf("%s=%s: %v", name, text, err)
+			}
+		}
 	}
 }
