@@ -95,6 +95,9 @@ type way struct {
 // refused: no driver leaves it out, and LUN 0 may be another volume's.
 func (f fabric) ways() ([]way, error) {
 	ports, luns := f.lists()
+	if err := checkWays(len(ports)); err != nil {
+		return nil, err
+	}
 	if len(ports) > 0 && len(luns) != len(ports) {
 		return nil, unsupported("the storage reports %d ports and %d LUNs of the volume, which cannot be paired", len(ports), len(luns))
 	}

@@ -299,3 +299,20 @@ func TestATextOfAnotherFormIsRefused(t *testing.T) {
 		t.Errorf("a kind of two lines: %v", err)
 	}
 }
+
+// A storage in the hands of an attacker could otherwise keep a run busy for minutes.
+func TestManyPortalsOrPortsAreRefused(t *testing.T) {
+	for _, n := range []int{64, 65} {
+		portals := strings.Repeat(`,"192.0.2.1:3260"`, n)[1:]
+		targets := strings.Repeat(`,"`+iqn+`"`, n)[1:]
+		for kind, details := range map[string]string{
+			"iscsi":         `{"target_lun": 1, "target_portals": [` + portals + `], "target_iqns": [` + targets + `]}`,
+			"fibre_channel": `{"target_lun": 1, "target_wwns": [` + strings.Repeat(`,"20210002AC00383D"`, n)[1:] + `]}`,
+		} {
+			_, err := described(t, kind, details, nil)
+			if unsupported, ok := errors.AsType[*mapper.UnsupportedError](err); ok != (n > 64) || ok && (unsupported.Claim || !strings.Contains(err.Error(), "65 portals or ports")) {
+				t.Errorf("%s, %d: %v", kind, n, err)
+			}
+		}
+	}
+}

@@ -49,7 +49,11 @@ func (iscsi) Check(w Want) error {
 // Map builds an iscsi source, and the Secret of its CHAP credentials.
 func (iscsi) Map(c volume.Connection, w Want) (Mapping, error) {
 	var t target
-	if err := decode(c, &t); err != nil {
+	err := decode(c, &t)
+	if err == nil {
+		err = checkWays(max(len(t.Portals), len(t.IQNs), len(t.LUNs)))
+	}
+	if err != nil {
 		return Mapping{}, err
 	}
 	described := t.paths(w)

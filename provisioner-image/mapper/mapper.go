@@ -155,6 +155,18 @@ type UnsupportedError struct {
 // Error returns the reason.
 func (u *UnsupportedError) Error() string { return u.Reason }
 
+// mostWays is more than an array has ports. What a storage reports is read in time that grows with the
+// square of it.
+const mostWays = 64
+
+// checkWays refuses a connection of too many portals or ports.
+func checkWays(n int) error {
+	if n > mostWays {
+		return unsupported("the storage reports %d portals or ports of the volume, and no more than %d are read", n, mostWays)
+	}
+	return nil
+}
+
 // unsupported returns a fault of the class.
 func unsupported(format string, args ...any) error {
 	return &UnsupportedError{Reason: fmt.Sprintf(format, args...)}
