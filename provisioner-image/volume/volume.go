@@ -43,8 +43,8 @@ type Volume struct {
 }
 
 // idForm matches the IDs of a storage. They become parts of URLs, in which "../volumes/ID" would be
-// another resource, and of commands that events name for administrators.
-var idForm = regexp.MustCompile(`^[0-9A-Za-z-]{1,63}$`)
+// another resource, and of commands that events name for administrators, in which "-x" would be an option.
+var idForm = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z-]{0,62}$`)
 
 // IsID reports whether a text may be the ID of a volume or of another resource of a storage.
 func IsID(text string) bool { return idForm.MatchString(text) }
