@@ -7,11 +7,22 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-// Delete releases the volume, deletes it and waits until it no longer exists.
+// Delete releases the volume, deletes it and waits until it no longer exists. The volume was found some
+// time ago, at the beginning of a batch: it may be another claim's by now, which has adopted it.
 func (b *Backend) Delete(ctx context.Context, v volume.Volume, a volume.Access) error {
-	v, err := b.untilIdle(ctx, v)
+	of := v.UID()
+	v, err := b.cinder.Get(ctx, v.ID)
+	if err == nil {
+		err = checkStillOf(of, v)
+	}
+	if err == nil {
+		v, err = b.untilIdle(ctx, v)
+	}
 	if err == nil {
 		v, err = b.release(ctx, v, a)
+	}
+	if err == nil {
+		err = checkStillOf(of, v)
 	}
 	if err == nil && v.Status == inUse {
 		err = inUseBy(v, "an unknown client")
@@ -23,6 +34,13 @@ func (b *Backend) Delete(ctx context.Context, v volume.Volume, a volume.Access) 
 		_, err = b.poll(ctx, v, isDeleted)
 	}
 	return err
+}
+
+func checkStillOf(uid string, v volume.Volume) error {
+	if v.UID() == uid {
+		return nil
+	}
+	return inUseBy(v, "claim "+v.UID())
 }
 
 // isDeleted never returns true: the wait ends with Cinder's "not found". A volume that leaves the

@@ -14,7 +14,8 @@ import (
 // IsRetained reports whether the claim that the PV was bound to is deleted, and the PV's volume is
 // kept.
 func IsRetained(of *corev1.PersistentVolume) bool {
-	return of.Status.Phase == corev1.VolumeReleased && of.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain
+	isReleased := of.Status.Phase == corev1.VolumeReleased || of.Status.Phase == corev1.VolumeFailed // which the PV controller never changes
+	return isReleased && of.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain
 }
 
 // Differences returns a line for each field in which two sources differ, sorted. The names of Secrets,

@@ -46,8 +46,10 @@ func (r *Runner) takenFrom(ctx context.Context, task *input.Task, uid string) (*
 	case record.VolumeID != task.Volume.Adopt:
 		task.Volume.CopyOf = uid
 		return nil, nil
-	case !isOf(there, task.Request):
+	case !isOf(there, uid, task.Request):
 		return nil, ofAnotherClaim(task.Volume.Adopt, there)
+	case isRaw(there) != isRaw(task.PV):
+		return nil, ofAnotherMode(task.Volume.Adopt, there)
 	case !pv.IsRetained(there):
 		return nil, notRetained(task.Volume.Adopt, there)
 	default:
@@ -68,18 +70,33 @@ func (r *Runner) pvOf(ctx context.Context, uid string) (*corev1.PersistentVolume
 	return there, nil
 }
 
-// isOf reports whether the PV was bound to a claim of the request's namespace and name. A line of adopt
-// outlives the claim that it was written for, and its volume may be another tenant's by then.
-func isOf(of *corev1.PersistentVolume, r contract.Request) bool {
+// isOf reports whether the PV was bound to the claim with this UID, and that had the request's namespace
+// and name. A line of adopt outlives the claim that it was written for, and its volume may be another
+// tenant's by then. A PV that is passed on has no UID there, or another one.
+func isOf(of *corev1.PersistentVolume, uid string, r contract.Request) bool {
 	claim := of.Spec.ClaimRef
-	return claim != nil && claim.Namespace == r.Namespace && claim.Name == r.Name
+	return claim != nil && string(claim.UID) == uid && claim.Namespace == r.Namespace && claim.Name == r.Name
+}
+
+func isRaw(of *corev1.PersistentVolume) bool {
+	return of.Spec.VolumeMode != nil && *of.Spec.VolumeMode == corev1.PersistentVolumeBlock
+}
+
+// ofAnotherMode is the error of a claim that would use a raw device as a file system, or the other way
+// round: the kubelet formats a disk on which it finds no file system.
+func ofAnotherMode(id string, of *corev1.PersistentVolume) error {
+	return &volume.Error{
+		Kind:  volume.Unsuitable,
+		Doing: "adopt volume " + id,
+		Said:  "PersistentVolume " + of.Name + " has another volumeMode than the claim. Remedy: create the claim with the same one",
+	}
 }
 
 func ofAnotherClaim(id string, of *corev1.PersistentVolume) error {
 	return &volume.Error{
 		Kind:  volume.Unsuitable,
 		Doing: "adopt volume " + id,
-		Said: fmt.Sprintf("it is the volume of PersistentVolume %s, whose claim had another namespace or name, and only a claim of the same namespace and name takes it."+
+		Said: fmt.Sprintf("it is the volume of PersistentVolume %s, which is not that of an earlier claim of the same namespace and name, and no other claim takes it."+
 			" Remedy: correct the line of adopt in the config", of.Name),
 	}
 }

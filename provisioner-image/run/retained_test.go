@@ -107,7 +107,7 @@ func TestAClaimDoesNotTakeTheVolumeOfAPVThatIsNotRetained(t *testing.T) {
 // A line of adopt outlives its claim. Whoever may create a claim of its namespace and name would take
 // another tenant's data.
 func TestAClaimDoesNotTakeTheRetainedVolumeOfAClaimOfAnotherNamespaceOrName(t *testing.T) {
-	for _, claim := range []*corev1.ObjectReference{{Namespace: "bank", Name: "data"}, {Namespace: "shop", Name: "ledger"}, nil} {
+	for _, claim := range []*corev1.ObjectReference{{Namespace: "bank", Name: "data", UID: otherUID}, {Namespace: "shop", Name: "ledger", UID: otherUID}, nil} {
 		w := newWorld(t)
 		w.api = cinder.Attachments
 		former := w.retained(t, corev1.VolumeReleased, corev1.PersistentVolumeReclaimRetain)
@@ -116,7 +116,7 @@ func TestAClaimDoesNotTakeTheRetainedVolumeOfAClaimOfAnotherNamespaceOrName(t *t
 		before := w.cinder.Volumes()[0]
 		result := w.provision(t)
 		w.wantCode(t, result, contract.ExitBadRequest)
-		if want := "PersistentVolume " + former.Name + ", whose claim had another namespace or name"; !strings.Contains(contract.ForClaim(result.Message), want) {
+		if want := "PersistentVolume " + former.Name + ", which is not that of an earlier claim"; !strings.Contains(contract.ForClaim(result.Message), want) {
 			t.Errorf("%v: message %q, want %q", claim, result.Message, want)
 		}
 		w.wantFormers(t, before)
