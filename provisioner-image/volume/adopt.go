@@ -105,10 +105,10 @@ func (v Volume) whyOfOthers(spec Spec) string {
 	case v.isCopy():
 		return ""
 	case v.isOfAnother(spec.ClusterUID):
-		return "it belongs to the cluster with the UID " + v.Metadata[KeyClusterUID] + "; if that cluster no longer uses it, remove " + KeyClusterUID +
-			" and " + KeyUID + " from its metadata"
+		return "it belongs to the cluster with the UID " + v.Metadata[KeyClusterUID] + "; if that cluster no longer uses it, set " + KeyClusterUID +
+			" and " + KeyUID + " in its metadata to an empty value"
 	case owner != "" && owner != spec.UID && owner != spec.CopyOf && owner != spec.Former.UID:
-		return "it belongs to claim " + owner + "; if it is only a copy of that claim's volume, remove " + KeyUID + " from its metadata"
+		return "it belongs to claim " + owner + "; if it is only a copy of that claim's volume, set " + KeyUID + " in its metadata to an empty value"
 	default:
 		return ""
 	}

@@ -39,7 +39,7 @@ func TestAdoptionRefusesWhatCannotBecomeTheClaims(t *testing.T) {
 		"another claim's": {func(s *storage) string { return s.add(volume.Free, ownedBy("other")) }, nil, "it belongs to claim other"},
 		"another cluster's": {
 			func(s *storage) string { return s.add(volume.Free, ofCluster("theirs")) }, func(s *volume.Spec) { s.ClusterUID = "ours" },
-			"it belongs to the cluster with the UID theirs; if that cluster no longer uses it, remove " + volume.KeyClusterUID,
+			"it belongs to the cluster with the UID theirs; if that cluster no longer uses it, set " + volume.KeyClusterUID,
 		},
 		"another cluster's, of no claim": {
 			func(s *storage) string { return s.add(volume.Free, map[string]string{volume.KeyClusterUID: "theirs"}) },
@@ -175,7 +175,7 @@ func TestARestoredBackupOfAnotherClaimIsAdopted(t *testing.T) {
 	}
 	wanted = adoption(soon)
 	wanted.UID, wanted.Metadata = "third", ownedBy("third")
-	if _, _, err := keeper.Ensure(t.Context(), wanted); err == nil || !strings.Contains(err.Error(), "remove "+volume.KeyUID+" from its metadata") {
+	if _, _, err := keeper.Ensure(t.Context(), wanted); err == nil || !strings.Contains(err.Error(), "set "+volume.KeyUID+" in its metadata to an empty value") {
 		t.Errorf("a copy that does not show: %v", err)
 	}
 	wanted.CopyOf = "other"
