@@ -120,7 +120,7 @@ func (all StuckJobs) Believed(node string) StuckJobs {
 
 // IsDoubted reports whether a Job is one of them, and a run on a node does not believe it.
 func (all StuckJobs) IsDoubted(job, node string) bool {
-	named := func(one StuckJob) bool { return one.Job.Name == job }
+	named := func(one StuckJob) bool { return one.Name == job }
 	return slices.ContainsFunc(all, named) && !slices.ContainsFunc(all.Believed(node), named)
 }
 

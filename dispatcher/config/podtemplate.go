@@ -156,16 +156,20 @@ func (p *parser) checkNoToken(template corev1.PodTemplateSpec) {
 	}
 }
 
-// checkContainers reports where a template sets what the contract fixes. A rule of any container may
-// restart all of them, the container provisioner among them.
+// checkRestartRules reports a rule that restarts all containers, the container provisioner among them.
+func (p *parser) checkRestartRules(c corev1.Container) {
+	if slices.ContainsFunc(c.RestartPolicyRules, func(r corev1.ContainerRestartRule) bool {
+		return r.Action == corev1.ContainerRestartRuleActionRestartAllContainers
+	}) {
+		p.invalid(keyPodTemplate, c.Name, "restartPolicyRules may not have the action %s: the exit code of the container %s is the verdict",
+			corev1.ContainerRestartRuleActionRestartAllContainers, contract.Container)
+	}
+}
+
+// checkContainers reports where a template sets what the contract fixes.
 func (p *parser) checkContainers(template corev1.PodTemplateSpec) {
 	for _, c := range slices.Concat(template.Spec.InitContainers, template.Spec.Containers) {
-		if slices.ContainsFunc(c.RestartPolicyRules, func(r corev1.ContainerRestartRule) bool {
-			return r.Action == corev1.ContainerRestartRuleActionRestartAllContainers
-		}) {
-			p.invalid(keyPodTemplate, c.Name, "restartPolicyRules may not have the action %s: the exit code of the container %s is the verdict",
-				corev1.ContainerRestartRuleActionRestartAllContainers, contract.Container)
-		}
+		p.checkRestartRules(c)
 		if c.Name != contract.Container {
 			continue
 		}

@@ -39,13 +39,19 @@ func (b *Observer) runOf(ctx context.Context, reader cluster.Reader, o *Observat
 	}
 	b.observeOutcome(&run, uid, job, pods)
 	o.ManyKept[job.Name] = run.Held && len(b.Caches.Jobs.In(job.Namespace).By(cluster.ByKept, job.Labels[config.LabelClass])) >= runs.MaxKept
-	if until := run.Outcome.MayRunUntil; !until.IsZero() {
-		run.LostNode, err = lostNode(ctx, reader, run.Outcome.Node)
-		if until.After(b.Clock.Now()) {
-			o.RecheckAt = o.Earlier(until)
-		}
+	if !run.Outcome.MayRunUntil.IsZero() {
+		err = b.observeMayRun(ctx, reader, o, &run)
 	}
 	return run, err
+}
+
+// observeMayRun finds whether the node of an ended run, whose container may still be running, is lost.
+func (b *Observer) observeMayRun(ctx context.Context, reader cluster.Reader, o *Observation, run *decide.Run) (err error) {
+	if until := run.Outcome.MayRunUntil; until.After(b.Clock.Now()) {
+		o.RecheckAt = o.Earlier(until)
+	}
+	run.LostNode, err = lostNode(ctx, reader, run.Outcome.Node)
+	return err
 }
 
 // observeUnfinished finds what is in the way of a run that has not ended.

@@ -25,20 +25,24 @@ type Fields = map[string]any
 // object has changed since, or if it is another one of the same name. It is an error if the object
 // does not show what was written.
 func Merge[T metav1.Object](ctx context.Context, client Patcher[T], obj T, change Fields, subresources ...string) (T, error) {
-	return merge(ctx, client, obj, change, types.MergePatchType, subresources...)
+	return merge(obj, change, func(body []byte) (T, error) {
+		return client.Patch(ctx, obj.GetName(), types.MergePatchType, body, metav1.PatchOptions{FieldManager: FieldManager}, subresources...)
+	})
 }
 
 // MergeElements is Merge by a strategic merge patch, which changes single elements of lists.
 func MergeElements[T metav1.Object](ctx context.Context, client Patcher[T], obj T, change Fields, subresources ...string) (T, error) {
-	return merge(ctx, client, obj, change, types.StrategicMergePatchType, subresources...)
+	return merge(obj, change, func(body []byte) (T, error) {
+		return client.Patch(ctx, obj.GetName(), types.StrategicMergePatchType, body, metav1.PatchOptions{FieldManager: FieldManager}, subresources...)
+	})
 }
 
-func merge[T metav1.Object](ctx context.Context, client Patcher[T], obj T, change Fields, how types.PatchType, subresources ...string) (T, error) {
+func merge[T metav1.Object](obj T, change Fields, send func(body []byte) (T, error)) (T, error) {
 	body, err := encode(obj, change, obj.GetResourceVersion())
 	if err != nil {
 		return obj, err
 	}
-	answer, err := client.Patch(ctx, obj.GetName(), how, body, metav1.PatchOptions{FieldManager: FieldManager}, subresources...)
+	answer, err := send(body)
 	if err != nil {
 		return answer, err
 	}
