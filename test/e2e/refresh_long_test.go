@@ -68,4 +68,5 @@ func TestAClaimReachesItsDataAfterThePortalHasMoved(t *testing.T) { //nolint:par
 	w.deleteClaim(again)
 	w.vanished(again)
 	w.gone(kube.CoreV1().PersistentVolumes().Delete(w.ctx(), old.Name, metav1.DeleteOptions{}), "the retained PV")
+	w.gone(kube.CoreV1().Secrets(ownNamespace).Delete(w.ctx(), old.Name, metav1.DeleteOptions{}), "its Secret")
 }
