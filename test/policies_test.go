@@ -19,6 +19,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	dispatcherpolicies "github.com/flex-provisioner/flex-provisioner/internal/policies"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/pv"
 )
 
 // nodeDirectories is the namespace whose pods may mount directories of a node.
@@ -110,7 +111,7 @@ func TestPoliciesUseTheNamesOfTheCode(t *testing.T) {
 		"flex-dispatcher-claim": {"'" + storagehelpers.AnnStorageProvisioner + "'", "'" + storagehelpers.AnnBetaStorageProvisioner + "'", "\"'" + contract.ProvisionerName + "'\""},
 		"flex-provisioner-pv": {
 			"'" + contract.FinalizerStorage + "'", "'" + contract.AnnClaimUID + "'", "'" + contract.AnnRevision + "'", "'" + contract.AnnProvisionedBy + "'",
-			"\"'" + contract.ProvisionerName + "'\"",
+			"\"'" + contract.ProvisionerName + "'\"", "'" + pv.AnnVolumeID + "', '" + pv.AnnAttachment + "'",
 		},
 		"flex-provisioner-secret": {"['" + contract.LabelClaimUID + "', '" + contract.LabelStorageClass + "']"},
 		"flex-provisioner-record": {

