@@ -1,10 +1,12 @@
 package main
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 )
 
 // Any pod may ask for metrics. None has the dispatcher keep more than a few kilobytes, or keep them
@@ -36,10 +38,18 @@ func TestAClientCostsTheHealthServerLittle(t *testing.T) {
 func TestOnlySomeScrapesAreServedAtATime(t *testing.T) {
 	t.Parallel()
 	at, end := make(chan struct{}), make(chan struct{})
-	handler := atMost(2, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { at <- struct{}{}; <-end }))
+	handler := atMost(2, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		select {
+		case at <- struct{}{}:
+			<-end
+		case <-r.Context().Done():
+		}
+	}))
 	ask := func() int {
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
 		w := httptest.NewRecorder()
-		handler.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", http.NoBody))
+		handler.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, "/metrics", http.NoBody))
 		return w.Code
 	}
 	codes := make(chan int)
