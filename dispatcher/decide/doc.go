@@ -47,7 +47,8 @@
 // at its deadline. A Job may be the run of several UIDs, each with an outcome of its own. It is
 // cancelled when all of them have waived it. Of runs that cannot start for the same reason, with
 // the same config revision and nodes, only the oldest stays, the probe. The others are cancelled,
-// and their claims wait behind the probe: they are launched when it has started or has ended.
+// and their claims wait behind the probe: they are launched when it has started or has ended. What
+// only one kubelet says is believed of runs on its node: there is a probe for each such node.
 //
 // Rescheduling. A claim whose node the scheduler has selected (WaitForFirstConsumer) returns to the
 // scheduler when the node has no room, when no run could start there, or when the node no longer

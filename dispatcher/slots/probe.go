@@ -17,7 +17,7 @@ import (
 // isStarting reports whether a run with the start of these peers is about to be launched, or has not
 // started yet, as far as they believe it.
 func (s *Slots) isStarting(at ClassKey, of peers) bool {
-	start, stuck := of.behind, s.caches.StuckLike(of.behind.Revision, of.behind.Nodes, s.clock.Now())
+	start := of.behind
 	for _, all := range []iter.Seq[*Assignment]{maps.Values(s.assigned), maps.Values(s.launched)} {
 		for a := range all {
 			if a.ClassKey == at && a.start == start {
@@ -25,6 +25,7 @@ func (s *Slots) isStarting(at ClassKey, of peers) bool {
 			}
 		}
 	}
+	stuck := s.caches.StuckLike(start.Revision, start.Nodes, s.clock.Now())
 	return slices.ContainsFunc(s.caches.StartingLike(start.Revision, start.Nodes), func(job *batchv1.Job) bool {
 		return KeyOfJob(job) == at && s.HoldsSlot(job) && !runs.HasStarted(s.caches.PodsOf(job)) && !stuck.IsDoubted(job.Name, of.node)
 	})

@@ -40,7 +40,7 @@ func checkStillOf(uid string, v volume.Volume) error {
 	if v.UID() == uid {
 		return nil
 	}
-	return inUseBy(v, "claim "+v.UID())
+	return inUseBy(v, fmt.Sprintf("the claim with the UID %q in its metadata", v.UID()))
 }
 
 // isDeleted never returns true: the wait ends with Cinder's "not found". A volume that leaves the
