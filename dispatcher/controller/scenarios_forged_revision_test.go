@@ -95,6 +95,33 @@ func TestRevisionOfItsOwnIsNotWhatAForgedPVNames(t *testing.T) {
 	}
 }
 
+// The claim is deleted before anybody has looked at the PV, and an administrator later sets the
+// policy of the retained PV to Delete. Only the record says that the PV is not of its own revision.
+func TestRevisionOfItsOwnIsOnRecordOfARetainedPVWhoseClaimIsDeletedAtOnce(t *testing.T) {
+	inWorld(t, func(w *world) {
+		var revision string
+		var claim *corev1.PersistentVolumeClaim
+		revision = w.setUpVictim(fakecluster.Always(func(r *fakecluster.Run) fakecluster.Exit {
+			r.CreateVolume()
+			r.WritePV(names(&revision), func(pv *corev1.PersistentVolume) {
+				pv.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
+			})
+			fakecluster.Delete(w, fakecluster.User, claim)
+			return fakecluster.Exit{}
+		}))
+		claim = w.CreateClaim("data")
+		w.Advance(3 * time.Hour)
+		fakecluster.Update(w, fakecluster.Admin, w.PVOf(claim), func(pv *corev1.PersistentVolume) {
+			pv.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimDelete
+		})
+		w.Advance(3 * time.Hour)
+		w.mustSpareVictim()
+		if !w.Storage[string(claim.UID)] {
+			w.T.Error("the volume was deleted although its PV is in doubt")
+		}
+	})
+}
+
 // The image of a class with the policy Retain need not serve the verb delete. The thief writes the
 // policy Delete, and the record of the run was once released since nothing could undo it: then
 // nothing contradicted the PV.

@@ -188,6 +188,9 @@ func actOnJob(s, seen *state, action decide.Action) {
 		return
 	case decide.RemovePodFinalizer:
 		j.kept = false
+		if seen.jobs[was].recorded == noEnd { // a cache may show an earlier Job of this name, which the model does not tell apart
+			s.broken = broken{law: lawOutcome}
+		}
 		return
 	}
 	if j.object() != seen.jobs[was].object() {

@@ -142,6 +142,7 @@ func (w *world) rest(s *state, last decide.Action) broken {
 		{s.abandoned() && s.storage != nothing && !s.accountedFor(), whyStays},
 		{s.size.asked && s.claim == claimBound && !s.size.has && !s.size.infeasible, "a resize stays unfinished, and nothing says why"},
 		{s.isAnyHeld(), "a record is held for nothing"},
+		{s.isAny(func(j *job) bool { return j.kept && j.pod == podEnded }), "a pod that ended is kept for nothing"},
 	} {
 		if wrong.is {
 			return broken{law: lawRest, why: wrong.why}
@@ -152,14 +153,7 @@ func (w *world) rest(s *state, last decide.Action) broken {
 
 func (s *state) abandoned() bool { return s.claim != claimPending && s.claim != claimBound }
 
-func (s *state) isAnyHeld() bool {
-	for i := range s.count() {
-		if s.jobs[i].held {
-			return true
-		}
-	}
-	return false
-}
+func (s *state) isAnyHeld() bool { return s.isAny(func(j *job) bool { return j.held }) }
 
 // accountedFor reports whether something stands for the volume in the storage.
 func (s *state) accountedFor() bool {

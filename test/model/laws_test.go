@@ -16,6 +16,7 @@ const (
 	lawOther
 	lawUnasked
 	lawSource
+	lawOutcome
 )
 
 var lawNames = map[law]string{
@@ -27,6 +28,7 @@ var lawNames = map[law]string{
 	lawOther:   "no provision is confirmed for a claim that Kubernetes may bind to a PV that exists, as far as the leader sees",
 	lawUnasked: "nothing is written on a claim before it is bound or asked for",
 	lawSource:  "no PV shows a volume that was made from another source than its request asks for",
+	lawOutcome: "no leader releases a pod before it sees its outcome on record",
 	lawRest:    "without people and without failures everything comes to rest: a volume for a claim that lives, nothing for one that is gone, or an event that says why",
 }
 
@@ -77,12 +79,7 @@ func (s *state) guard() guard {
 
 // hasLatePod reports whether the pod of a deleted Job has appeared, or may appear.
 func (s *state) hasLatePod() bool {
-	for i := range s.count() {
-		if s.jobs[i].orphan || s.jobs[i].inFlight {
-			return true
-		}
-	}
-	return false
+	return s.isAny(func(j *job) bool { return j.orphan || j.inFlight })
 }
 
 // looksAt is called when a leader writes, or has nothing to write, as it has seen this.

@@ -100,6 +100,25 @@ var mutants = map[string]mutant{
 			return action
 		}
 	}},
+	"the pod of a run is released as soon as it has ended": {lawOutcome, fails(), func(next judge) judge {
+		return func(v decide.View) decide.Action {
+			for _, r := range v.Runs {
+				if r.PodKept && !r.Unfinished {
+					return decide.RemovePodFinalizer{Run: r}
+				}
+			}
+			return next(v)
+		}
+	}},
+	"no pod is released": {lawRest, calm(), func(next judge) judge {
+		return func(v decide.View) decide.Action {
+			v.Runs, v.OrphanPod = slices.Clone(v.Runs), false
+			for i := range v.Runs {
+				v.Runs[i].PodKept = false
+			}
+			return next(v)
+		}
+	}},
 	"a claim is served whatever PVs there are": {lawOther, blind(offered()), nil},
 	"a failure is shown at once": {lawUnasked, offered(), func(next judge) judge {
 		return func(v decide.View) decide.Action {

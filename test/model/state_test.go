@@ -265,23 +265,18 @@ func (j job) visible() job {
 	return j
 }
 
-func (s *state) isAnyRunning() bool {
+func (s *state) isAny(is func(*job) bool) bool {
 	for i := range s.count() {
-		if s.jobs[i].runs() {
+		if is(&s.jobs[i]) {
 			return true
 		}
 	}
 	return false
 }
 
-func (s *state) hasOrphan() bool {
-	for i := range s.count() {
-		if s.jobs[i].orphan {
-			return true
-		}
-	}
-	return false
-}
+func (s *state) isAnyRunning() bool { return s.isAny((*job).runs) }
+
+func (s *state) hasOrphan() bool { return s.isAny(func(j *job) bool { return j.orphan }) }
 
 // touchClaim is called with every change of the claim: an announced rescheduling is of the claim as
 // it was.
