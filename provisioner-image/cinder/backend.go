@@ -16,6 +16,8 @@ import (
 type Backend struct {
 	cinder *Cinder
 	wait   volume.Wait
+	// worked is how long Cinder was at work the last time (time.Duration), by the status meanwhile.
+	worked sync.Map
 
 	// knows is whether this Cinder can complete attachments. It is nil until Cinder was asked.
 	asking sync.Mutex

@@ -31,7 +31,7 @@ func (b *Backend) Delete(ctx context.Context, v volume.Volume, a volume.Access) 
 		err = b.requestDelete(ctx, v)
 	}
 	if err == nil {
-		_, err = b.poll(ctx, v, isDeleted)
+		_, err = b.poll(ctx, v, deleting, isDeleted)
 	}
 	return err
 }

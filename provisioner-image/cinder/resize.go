@@ -44,7 +44,7 @@ func (b *Backend) extend(ctx context.Context, v volume.Volume, gib int, a volume
 // untilExtended waits until Cinder no longer works on the volume, which has the size then unless it
 // failed.
 func (b *Backend) untilExtended(ctx context.Context, v volume.Volume, gib int, requestID string) (volume.Volume, error) {
-	v, err := b.poll(ctx, v, func(v volume.Volume) (bool, error) { return !isBusy(v), nil })
+	v, err := b.poll(ctx, v, extending, func(v volume.Volume) (bool, error) { return !isBusy(v), nil })
 	switch {
 	case err != nil || v.SizeGiB >= gib && v.State != volume.Failed:
 		return v, err

@@ -1,10 +1,14 @@
 package cinder_test
 
 import (
+	"context"
 	"crypto/rand"
+	"net/http"
 	"sync"
 	"testing"
+	"time"
 
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/credentials"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
@@ -66,4 +70,48 @@ func TestVolumesOfAClusterAreListedIfTheyFitOnAPage(t *testing.T) {
 			t.Errorf("of another cluster: %d volumes, which are all: %t, %v", len(found), areAll, err)
 		}
 	})
+}
+
+// What Cinder needed for one volume of a run is how long the next one is not asked for.
+func TestTheNextVolumeOfARunIsAskedForLessOften(t *testing.T) {
+	_, server := start(t)
+	server.Slow = 1000
+	needed, waited, asked := time.Duration(0), time.Duration(0), 0
+	pause := func(ctx context.Context, d time.Duration) error {
+		waited, asked = waited+d, asked+1
+		for _, v := range server.Volumes() {
+			if waited >= needed {
+				server.SetStatus(v.ID, "available")
+			}
+		}
+		return ctx.Err()
+	}
+	c, err := cinder.Connect(t.Context(), credentials.Login{Endpoint: server.Endpoint()}, http.Client{}, pause)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keeper := volume.NewKeeper(cinder.NewBackend(c, pause), pause)
+	for _, one := range []struct {
+		name   string
+		needs  time.Duration
+		asked  int
+		within time.Duration
+	}{
+		{"the first", 6 * time.Second, 13, 8 * time.Second},
+		{"one like it", 6 * time.Second, 3, 8 * time.Second},
+		{"a faster one", time.Second, 1, 6 * time.Second},
+		{"another fast one", time.Second, 1, 4 * time.Second},
+		{"after a slow one", 30 * time.Second, 13, 38 * time.Second},
+		{"the fast one after a slow one", time.Second, 1, 5 * time.Second},
+	} {
+		spec := wanted
+		spec.UID = rand.Text()
+		spec.Metadata, needed, waited, asked = owned(spec.UID), one.needs, 0, 0
+		if _, _, err := keeper.Ensure(t.Context(), spec); err != nil {
+			t.Fatal(err)
+		}
+		if asked > one.asked || waited > one.within {
+			t.Errorf("%s was asked for %d times in %s", one.name, asked, waited)
+		}
+	}
 }

@@ -12,6 +12,7 @@ const (
 	attaching = "attaching"
 	reserved  = "reserved"
 	inUse     = "in-use"
+	extending = "extending"
 	deleting  = "deleting"
 )
 
@@ -43,7 +44,7 @@ func mayBeExported(v volume.Volume) bool {
 // isBusy reports whether Cinder is working on the volume, so that its status will change by itself.
 func isBusy(v volume.Volume) bool {
 	switch v.Status {
-	case "creating", "downloading", "uploading", "extending", "retyping", "managing", "detaching",
+	case "creating", "downloading", "uploading", extending, "retyping", "managing", "detaching",
 		"backing-up", "restoring-backup", "maintenance":
 		return true
 	default:

