@@ -29,7 +29,7 @@ help: ## list the targets
 
 .PHONY: deps
 deps: ## install what is missing, by apt (root)
-	@scripts/deps.sh
+	@hack/deps.sh
 
 .PHONY: build
 build: ## build the binaries into bin/, static
@@ -65,7 +65,7 @@ measure: ## how much there is to know of the dispatcher, as ARCHITECTURE.md list
 
 .PHONY: fuzz
 fuzz: ## fuzz every parser, FUZZ_TIME=60s each
-	@scripts/fuzz.sh
+	@hack/fuzz.sh
 
 .PHONY: bench-memory
 bench-memory: ## measure what the dispatcher needs with 100,000 claims, against the limit that is shipped; minutes
@@ -77,8 +77,8 @@ bench-scale: deps build ## measure start, rest and failover with 1,000 to 100,00
 	. test/cluster/env.sh && SCALE_BIN=$$KUBE_BIN go test -count=1 -timeout 30m -v -run '^TestScale$$' ./test/memory
 
 .PHONY: bench
-bench: deps build ## claims a second, beside the peers: BENCH=quick in minutes, the whole in more than an hour; scripts/bench.sh says more (root)
-	@scripts/bench.sh
+bench: deps build ## claims a second, beside the peers: BENCH=quick in minutes, the whole in more than an hour; hack/bench.sh says more (root)
+	@hack/bench.sh
 
 # The packages whose tests compare with golden files define the flag -update, or have it from the fixture.
 GOLDEN = $(sort $(dir $(shell grep -rlE 'flag.Bool."update"|fixture[.]Golden' --include=*_test.go .)))
@@ -96,8 +96,8 @@ lint: ## golangci-lint, shellcheck
 	$(TOOL) golangci-lint run --allow-parallel-runners
 	$(TOOL) golangci-lint run --allow-parallel-runners --build-tags e2e,long,storms,everyday,kube136,mutants ./test/e2e/... ./test/mutants
 	shellcheck -x $(SCRIPTS)
-	scripts/run-docs.sh --check docs/cinder.md
-	scripts/run-docs.sh --check docs/migrate.md
+	hack/run-docs.sh --check docs/cinder.md
+	hack/run-docs.sh --check docs/migrate.md
 
 .PHONY: check
 check: deps lint ## lint, format and go.mod: everything a machine can tell without running the code
@@ -120,7 +120,7 @@ vuln: build ## known vulnerabilities in the code, and in the binaries as they sh
 
 .PHONY: images
 images: deps build ## build every image FROM scratch with buildah (root)
-	@scripts/images.sh
+	@hack/images.sh
 
 .PHONY: cluster-up cluster-down
 cluster-up: deps ## a real Kubernetes with two nodes on this machine; KUBE=1.33.13 for another version (root)
@@ -140,18 +140,18 @@ cinder-down: ## end it; nothing stays behind (root)
 
 .PHONY: deploy undeploy
 deploy: deps build cluster-up ## load the images into the cluster and deploy two replicas (root)
-	@scripts/deploy.sh
+	@hack/deploy.sh
 undeploy: build ## take them away again; volumes stay in the storage, and are listed (root)
-	@scripts/undeploy.sh
+	@hack/undeploy.sh
 
 .PHONY: demo
 demo: deps build ## from nothing to a bound claim and back; KEEP=1 leaves it running (root)
-	@scripts/demo.sh
+	@hack/demo.sh
 
 .PHONY: e2e
 e2e: deps build ## the tests against both real systems, as Go tests; minutes; KUBE=1.33.13 for another Kubernetes (root)
-	@scripts/e2e.sh
+	@hack/e2e.sh
 
 .PHONY: e2e-long
 e2e-long: deps build ## every suite against Cinder in each mode, four releases of it, every backend, the commands of the docs, e2e on the oldest Kubernetes; PART=NAME runs one (root)
-	@scripts/e2e-long.sh
+	@hack/e2e-long.sh

@@ -77,7 +77,7 @@ func imageOf(t *testing.T, user string, layers ...[]entry) string {
 	return path
 }
 
-// What scripts/images.sh builds is refused if it would run as root, and our own images if they hold
+// What hack/images.sh builds is refused if it would run as root, and our own images if they hold
 // anything but their binary.
 func TestImageThatRunsAsRootOrHoldsAShellIsRefused(t *testing.T) {
 	ours := []string{"--only", "/flex-dispatcher"}
@@ -110,10 +110,10 @@ func TestImageThatRunsAsRootOrHoldsAShellIsRefused(t *testing.T) {
 	}
 }
 
-// checkImage returns what scripts/check-image.sh says of an image, and whether it is refused.
+// checkImage returns what hack/check-image.sh says of an image, and whether it is refused.
 func checkImage(t *testing.T, arguments ...string) (says string, refused bool) {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), filepath.Join(repository, "scripts/check-image.sh"), arguments...).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), filepath.Join(repository, "hack/check-image.sh"), arguments...).CombinedOutput()
 	return string(out), err != nil
 }
 
@@ -146,21 +146,21 @@ var userLine = regexp.MustCompile(`(?m)^USER [1-9]\d*:[1-9]\d*$`)
 func TestImagesAreFromScratchAndOfANumericUser(t *testing.T) {
 	files := slices.DeleteFunc(tracked(t), func(f string) bool { return !strings.HasPrefix(filepath.Base(f), "Dockerfile.") })
 	if len(files) != 3 {
-		t.Fatalf("there are the files %q: are all images built by scripts/images.sh?", files)
+		t.Fatalf("there are the files %q: are all images built by hack/images.sh?", files)
 	}
-	build := content(t, "scripts/images.sh")
+	build := content(t, "hack/images.sh")
 	for _, file := range files {
 		text := content(t, file)
 		if !strings.Contains(text, "\nFROM scratch\n") || strings.Count(text, "FROM ") != 1 || len(userLine.FindAllString(text, -1)) != 1 {
 			t.Errorf("%s is not from scratch, or has no USER by number", file)
 		}
 		if !strings.Contains(build, file) {
-			t.Errorf("scripts/images.sh, which checks what it builds, does not build %s", file)
+			t.Errorf("hack/images.sh, which checks what it builds, does not build %s", file)
 		}
 	}
-	for _, line := range []string{`scripts/check-image.sh --only "/$1" "$archive"`, `scripts/check-image.sh "$archive"`} {
+	for _, line := range []string{`hack/check-image.sh --only "/$1" "$archive"`, `hack/check-image.sh "$archive"`} {
 		if strings.Count(build, line) != 1 {
-			t.Errorf("scripts/images.sh lacks %s", line)
+			t.Errorf("hack/images.sh lacks %s", line)
 		}
 	}
 }

@@ -15,7 +15,7 @@ var (
 // Each test that make e2e leaves out for its length is run by a stage of make e2e-long, and so are
 // those of storms.
 func TestEveryLongTestHasAStage(t *testing.T) {
-	script, err := os.ReadFile("../scripts/e2e-long.sh")
+	script, err := os.ReadFile("../hack/e2e-long.sh")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +34,7 @@ func TestEveryLongTestHasAStage(t *testing.T) {
 		}
 		for _, m := range longTest.FindAllStringSubmatch(string(text), -1) {
 			if found++; !run.MatchString(m[1]) {
-				t.Errorf("%s: no stage of scripts/e2e-long.sh runs %s", file, m[1])
+				t.Errorf("%s: no stage of hack/e2e-long.sh runs %s", file, m[1])
 			}
 		}
 	}

@@ -53,7 +53,7 @@ func startLocalPathOn(ctx context.Context, s settings, c *cluster, node string) 
 		"start", "--kubeconfig", kubeconfig, "--namespace", benchNamespace, "--service-account-name", one.user, "--provisioner-name", localPathProvisioner,
 		"--config", config, "--helper-pod-file", pod, "--helper-image", helperImage,
 	}
-	if s.cell.Row.Tuned { // from 0.0.37 on; scripts/bench.sh leaves the row out where the flags are missing
+	if s.cell.Row.Tuned { // from 0.0.37 on; hack/bench.sh leaves the row out where the flags are missing
 		args = append(args, "--kube-client-qps", "2000", "--kube-client-burst", "4000", "--worker-threads", "200")
 	}
 	p, err := s.start(ctx, "local-path-provisioner", args...)

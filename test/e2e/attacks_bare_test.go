@@ -53,7 +53,7 @@ func (w *world) passWithoutPolicies(x target, guarded map[string]verdict) {
 }
 
 // withoutPolicies takes the bindings of our policies away until the test's end. A test that is
-// killed leaves that to scripts/deploy.sh, which applies them. The probes are attacks that change
+// killed leaves that to hack/deploy.sh, which applies them. The probes are attacks that change
 // nothing.
 func (w *world) withoutPolicies(probes []attack) {
 	w.t.Helper()

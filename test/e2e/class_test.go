@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Images that scripts/images.sh builds.
+// Images that hack/images.sh builds.
 const (
 	cinderImage = "localhost/cinder-provisioner:dev"
 	bashImage   = "localhost/directory-provisioner:dev" // has a shell, wget and kubectl too

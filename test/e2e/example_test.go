@@ -86,7 +86,7 @@ func documents(w *world, file string) []string {
 	return out
 }
 
-// exampleConfig is a ConfigMap of configmaps/FILE.yaml. scripts/deploy.sh has applied them all.
+// exampleConfig is a ConfigMap of configmaps/FILE.yaml. hack/deploy.sh has applied them all.
 func (w *world) exampleConfig(file, name string) *corev1.ConfigMap {
 	w.t.Helper()
 	for _, doc := range documents(w, "../../configmaps/"+file+".yaml") {

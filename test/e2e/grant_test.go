@@ -60,7 +60,7 @@ func TestCloneFromAnotherNamespaceNeedsReferenceGrant(t *testing.T) {
 	}
 	for how, claim := range asked {
 		if how == "dataSourceRef" && (claim.Spec.DataSourceRef == nil || claim.Spec.DataSourceRef.Namespace == nil) {
-			t.Fatal("the API server drops dataSourceRef.namespace: scripts/e2e.sh starts it with the gate CrossNamespaceVolumeDataSource")
+			t.Fatal("the API server drops dataSourceRef.namespace: hack/e2e.sh starts it with the gate CrossNamespaceVolumeDataSource")
 		}
 		w.event(claim, "SourceRefused", "ReferenceGrant", others.ns+"/source")
 	}

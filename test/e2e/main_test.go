@@ -1,6 +1,6 @@
 //go:build e2e
 
-// Package e2e holds the facts that hold on a real cluster with a real Cinder. scripts/e2e.sh brings
+// Package e2e holds the facts that hold on a real cluster with a real Cinder. hack/e2e.sh brings
 // both up and runs this package's binary inside the lab's network. Cinder is read by plain HTTP,
 // tgt by tgtadm, a node's directories on the node: nothing here trusts the code that it tests, so
 // names are written out.

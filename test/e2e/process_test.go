@@ -20,7 +20,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 )
 
-// dispatcherBinary is the one in the image, too: scripts/e2e.sh builds the image from it.
+// dispatcherBinary is the one in the image, too: hack/e2e.sh builds the image from it.
 const dispatcherBinary = "../../bin/flex-dispatcher"
 
 // process is a dispatcher of the test's own beside those of the Deployment: it serves a provisioner

@@ -97,7 +97,7 @@ func cinderCredential(ctx context.Context) (string, error) {
 	}
 	found := passwordLine.FindSubmatch(secret.Data["cloud.conf"])
 	if found == nil || len(found[1]) < 12 {
-		return "", errors.New("the Secret cinder holds no password worth searching for: scripts/cinder-secret.sh makes one")
+		return "", errors.New("the Secret cinder holds no password worth searching for: hack/cinder-secret.sh makes one")
 	}
 	return string(found[1]), nil
 }

@@ -173,7 +173,7 @@ func (s *storm) needsASmallDisk() {
 	var disk syscall.Statfs_t
 	s.w.must(syscall.Statfs(dir, &disk), "look at etcd's disk")
 	if size := int64(disk.Blocks) * disk.Bsize; size > 4<<30 {
-		s.w.t.Fatalf("etcd's disk has %d GB: start the cluster with FLEX_ETCD_SIZE=1g, as scripts/e2e-long.sh does", size>>30)
+		s.w.t.Fatalf("etcd's disk has %d GB: start the cluster with FLEX_ETCD_SIZE=1g, as hack/e2e-long.sh does", size>>30)
 	}
 }
 

@@ -1,5 +1,5 @@
 #!/bin/bash
-# build.sh DIR [cinder-csi]: the peers of the benchmark from the Go module proxy, into DIR; or those of scripts/bench-cinder.sh. A first build
+# build.sh DIR [cinder-csi]: the peers of the benchmark from the Go module proxy, into DIR; or those of hack/bench-cinder.sh. A first build
 # takes minutes, then seconds. The versions are those of go.mod, local-path/go.mod and cinder-csi/go.mod; gen-gomod.sh writes others.
 set -euo pipefail
 [ $# = 1 ] || [ "$#:${2:-}" = 2:cinder-csi ] || { sed -n '2s/^# //p' "$0" >&2; exit 64; }

@@ -68,7 +68,7 @@ type Row struct {
 	Batch int
 	// MaxParallel is our max-parallel.
 	MaxParallel int
-	// Class is the class of an example that scripts/deploy.sh applies.
+	// Class is the class of an example that hack/deploy.sh applies.
 	Class string
 	// Tuned raises the provisioner's own limits. Without it, it runs as its users get it.
 	Tuned bool

@@ -16,7 +16,7 @@ go_image() {
   mkdir -p "$context/$1/bin"
   cp "bin/$1" "$context/$1/bin/"
   archive=$(test/cluster/build-image.sh "$3:$TAG" "$context/$1" "$2")
-  scripts/check-image.sh --only "/$1" "$archive"
+  hack/check-image.sh --only "/$1" "$archive"
   echo "$archive"
 }
 
@@ -30,7 +30,7 @@ bash_image() {
   install -m 0755 "$KUBE_BIN/kubectl" "$dir/kubectl"
   install -m 0755 "$2" "$dir/provision"
   archive=$(test/cluster/build-image.sh "$1:$TAG" "$dir" scripts/Dockerfile.bash)
-  scripts/check-image.sh "$archive"
+  hack/check-image.sh "$archive"
   echo "$archive"
 }
 

@@ -61,7 +61,7 @@ up() {
   [ -n "$cluster" ] || OURS+=(cluster)
   [ -e "$LAB_STATE/cinder/settings" ] || OURS+=(cinder)
   MODE=noauth BACKENDS=lvm,lvmmp,fc test/cinder/up.sh
-  scripts/deploy.sh
+  hack/deploy.sh
 }
 
 down() {

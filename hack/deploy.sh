@@ -6,12 +6,12 @@ cd "$(dirname "$(readlink -f "$0")")/.."
 # shellcheck source=../test/lab.sh
 . test/lab.sh
 # shellcheck source=deployment.sh
-. scripts/deployment.sh
+. hack/deployment.sh
 
 kubectl() { test/cluster/kubectl.sh "$@"; }
 
 say "building and loading the images"
-built=$(scripts/images.sh) # a process substitution would hide its failure
+built=$(hack/images.sh) # a process substitution would hide its failure
 mapfile -t archives <<<"$built"
 test/cluster/load-image.sh "${archives[@]}"
 
@@ -21,7 +21,7 @@ deployment | kubectl apply -f - >/dev/null
 kubectl apply -f deploy/examples/cinder-iscsi.yaml -f deploy/examples/node-directory.yaml \
   -f deploy/examples/file-server.yaml -f configmaps/ >/dev/null
 
-scripts/cinder-secret.sh
+hack/cinder-secret.sh
 
 # A new image under the same tag does not restart a Deployment by itself.
 kubectl -n flex-system rollout restart deployment/flex-dispatcher >/dev/null

@@ -8,7 +8,7 @@ cd "$(dirname "$(readlink -f "$0")")/.."
 # shellcheck source=../test/lab.sh
 . test/lab.sh
 # shellcheck source=deployment.sh
-. scripts/deployment.sh
+. hack/deployment.sh
 
 kubectl() { test/cluster/kubectl.sh "$@"; }
 

@@ -62,7 +62,7 @@ up_with_node() {
   unset FLEX_CONTROLLERS_FLAGS FLEX_SCHEDULER_FLAGS
   [ "$1" != one-cinder ] || BACKENDS=lvm test/cinder/up.sh
   test/cluster/up.sh 1
-  scripts/deploy.sh
+  hack/deploy.sh
   context=$(mktemp -d)
   install -m 0755 /bin/busybox "$context/busybox"
   printf 'FROM scratch\nCOPY busybox /bin/busybox\nRUN ["/bin/busybox", "--install", "-s", "/bin"]\n' >"$context/Dockerfile"

@@ -26,7 +26,7 @@ docs() {
   local -x BACKENDS=lvm,fc,nvme,ceph
   ready_for_pages
   run_page docs/cinder.md
-  scripts/claim-of-another.sh
+  hack/claim-of-another.sh
   run_page docs/migrate.md
   take_down
 }
@@ -34,10 +34,10 @@ docs() {
 # ready_for_pages: a cluster that holds the images and nothing else of ours, and what a reader has beside it.
 ready_for_pages() {
   local archives built
-  scripts/deps.sh openstack:python3-openstackclient
+  hack/deps.sh openstack:python3-openstackclient
   test/cluster/up.sh
   MODE=noauth test/cinder/up.sh
-  built=$(scripts/images.sh) # a process substitution would hide its failure
+  built=$(hack/images.sh) # a process substitution would hide its failure
   mapfile -t archives <<<"$built"
   test/cluster/load-image.sh "${archives[@]}"
 }
@@ -45,7 +45,7 @@ ready_for_pages() {
 # run_page PAGE [HEADING]: its commands, which must leave nothing in Cinder.
 run_page() {
   local left start=$SECONDS
-  scripts/run-docs.sh "$@"
+  hack/run-docs.sh "$@"
   add_result noauth "$BACKENDS" "the commands of $1${2:+ before \"$2\"}" - $((SECONDS - start))
   left=$(test/cinder/leftovers.sh)
   [ -z "$left" ] || die "left in Cinder: $left"
@@ -57,15 +57,15 @@ take_down() {
 }
 
 # noauth: the tests of every backend, and all suites.
-noauth() { MODE=noauth BACKENDS=$EVERYTHING E2E_TAGS=e2e,long E2E_RUN="$OF_LOGINS|$OF_RELEASES" E2E_SUITES=long scripts/e2e.sh; }
+noauth() { MODE=noauth BACKENDS=$EVERYTHING E2E_TAGS=e2e,long E2E_RUN="$OF_LOGINS|$OF_RELEASES" E2E_SUITES=long hack/e2e.sh; }
 
 # keystone: as a member with a password. The suites go through both logins.
-keystone() { MODE=keystone BACKENDS=$EVERYTHING E2E_TAGS=e2e,long E2E_RUN=$OF_LOGINS E2E_SUITES=long scripts/e2e.sh; }
+keystone() { MODE=keystone BACKENDS=$EVERYTHING E2E_TAGS=e2e,long E2E_RUN=$OF_LOGINS E2E_SUITES=long hack/e2e.sh; }
 
 # credential: with an application credential.
 credential() {
   MODE=keystone BACKENDS=$EVERYTHING CINDER_LOGIN=openrc.application-credential E2E_TAGS=e2e,long E2E_RUN=$OF_LOGINS \
-    scripts/e2e.sh
+    hack/e2e.sh
 }
 
 # cinderN: Cinder N instead of 21. The quick start, what depends on the release, and all suites, without keystone and with it. Ceph's
@@ -82,7 +82,7 @@ release() {
   run_page docs/cinder.md "### Ceph (rbd)"
   take_down
   for mode in noauth keystone; do
-    MODE=$mode BACKENDS=lvm,lvmmp,far,fc,nvme E2E_TAGS=e2e,long E2E_RUN=$OF_RELEASES E2E_SUITES=long scripts/e2e.sh
+    MODE=$mode BACKENDS=lvm,lvmmp,far,fc,nvme E2E_TAGS=e2e,long E2E_RUN=$OF_RELEASES E2E_SUITES=long hack/e2e.sh
   done
   CINDER=21
 }
@@ -92,12 +92,12 @@ release() {
 zones() {
   make build
   MODE=noauth BACKENDS=lvm,far ZONE_FALLBACK=True test/cinder/up.sh
-  scripts/cinder-suites.sh zones
+  hack/cinder-suites.sh zones
   test/cinder/down.sh
 }
 
 # kube: all of e2e on the oldest Kubernetes on which the project is tested. The suites of the Cinder image know no Kubernetes.
-kube() { KUBE=$(oldest_kube) E2E_SUITES=none scripts/e2e.sh; }
+kube() { KUBE=$(oldest_kube) E2E_SUITES=none hack/e2e.sh; }
 
 # oldest_kube: test/cluster has its modules beside those of the newest.
 oldest_kube() { basename -s .mod test/cluster/kube-*.mod | sed 's/^kube-//' | sort -V | head -1; }
@@ -109,27 +109,27 @@ sim() { make sim; }
 mutants() { make mutants; }
 
 # fuzz: every parser, for a minute each.
-fuzz() { scripts/fuzz.sh; }
+fuzz() { hack/fuzz.sh; }
 
 # storms: everything is killed, etcd's disk is full and the clock of a node is off while claims come and go; STORM_SEED=n repeats what a seed has
 # shown. After a clock was set back, kube-controller-manager takes no lease of that node for newer, and goes by its status.
 storms() {
   FLEX_ETCD_SIZE=1g FLEX_KUBELET_CONFIG='nodeStatusReportFrequency: 10s' MODE=noauth BACKENDS=lvm \
-    E2E_TAGS=e2e,storms E2E_RUN=InAStorm scripts/e2e.sh
+    E2E_TAGS=e2e,storms E2E_RUN=InAStorm hack/e2e.sh
 }
 
 # attacks: every attack, with the policies and without them.
-attacks() { MODE=noauth BACKENDS=lvm E2E_TAGS=e2e,long E2E_RUN=$OF_ATTACKS scripts/e2e.sh; }
+attacks() { MODE=noauth BACKENDS=lvm E2E_TAGS=e2e,long E2E_RUN=$OF_ATTACKS hack/e2e.sh; }
 
 # everyday: what is reported of other provisioners: the tests of that tag, and those of OF_REPORTS.
 everyday() {
   local own
   own=$(grep -ho '^func Test\w*' test/e2e/everyday_*_test.go | sed 's/^func //' | paste -sd '|')
-  MODE=noauth BACKENDS=lvm E2E_TAGS=e2e,everyday E2E_RUN="^($own)$|$OF_REPORTS" scripts/e2e.sh
+  MODE=noauth BACKENDS=lvm E2E_TAGS=e2e,everyday E2E_RUN="^($own)$|$OF_REPORTS" hack/e2e.sh
 }
 
 # scale: the requests of a claim, and thousands of claims.
-scale() { MODE=noauth BACKENDS=lvm E2E_TAGS=e2e,long E2E_RUN=$OF_SCALE scripts/e2e.sh; }
+scale() { MODE=noauth BACKENDS=lvm E2E_TAGS=e2e,long E2E_RUN=$OF_SCALE hack/e2e.sh; }
 
 results() {
   { printf 'Cinder\tlogin\tbackends\tsuite\ttests\tseconds\n'; cat "$FLEX_RESULTS"; } | column -t -s $'\t'
@@ -145,7 +145,7 @@ finish() {
 }
 
 [[ " docs noauth keystone credential cinder17 cinder26 cinder28 zones kube sim mutants fuzz storms attacks everyday scale " == *" ${PART:-docs} "* ]] || die "PART=$PART: the parts are named in $0"
-scripts/deps.sh
+hack/deps.sh
 lab_lock
 if [ -e "$LAB_KUBECONFIG" ] || [ -e "$LAB_STATE/cinder/settings" ]; then
   die "the lab is up: take it down first (test/cluster/down.sh, test/cinder/down.sh)"

@@ -3,9 +3,9 @@
 # down again, and the proof that nothing of both stays behind. It takes minutes. (make e2e)
 #   KUBE=VERSION   another Kubernetes than that of test/cluster/go.mod. Tests that need a newer one are left out, and listed
 #   E2E_RUN=REGEX  only the tests with such names
-#   E2E_TAGS=e2e,long  with the tests that need more of Cinder than iSCSI; E2E_SUITES=short|long|none: scripts/cinder-suites.sh
+#   E2E_TAGS=e2e,long  with the tests that need more of Cinder than iSCSI; E2E_SUITES=short|long|none: hack/cinder-suites.sh
 #                      (short, or none with E2E_RUN)
-#   MODE, BACKENDS     of Cinder (test/cinder/up.sh); CINDER_LOGIN: as whom (scripts/cinder-secret.sh)
+#   MODE, BACKENDS     of Cinder (test/cinder/up.sh); CINDER_LOGIN: as whom (hack/cinder-secret.sh)
 #   KEEP=1         leaves both up; what was up before is left up always
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
@@ -115,7 +115,7 @@ finish() {
   exit $status
 }
 
-scripts/deps.sh
+hack/deps.sh
 lab_lock
 leftovers >"$TMP/before"
 doing="before the tests"
@@ -124,10 +124,10 @@ trap 'exit 130' INT TERM
 # Without this gate the API server drops the namespace of a claim's dataSourceRef.
 FLEX_APISERVER_FLAGS="--feature-gates=CrossNamespaceVolumeDataSource=true ${FLEX_APISERVER_FLAGS:-}" up cluster "$LAB_KUBECONFIG"
 up cinder "$LAB_STATE/cinder/settings"
-FLEX_DEPLOY=test/e2e/deploy scripts/deploy.sh
+FLEX_DEPLOY=test/e2e/deploy hack/deploy.sh
 doing="in the tests"
 run_tests
 add_result "$(login_of "${CINDER_LOGIN:-openrc}")" "$(cinder_setting BACKENDS)" "end to end, Kubernetes $KUBE" \
   "$(grep -c '^--- PASS' "$TMP/log")" "$((SECONDS - began))"
 doing="in the suites"
-scripts/cinder-suites.sh "${E2E_SUITES:-$([ -n "${E2E_RUN:-}" ] && echo none || echo short)}" 2>&1 | tee "$TMP/suites"
+hack/cinder-suites.sh "${E2E_SUITES:-$([ -n "${E2E_RUN:-}" ] && echo none || echo short)}" 2>&1 | tee "$TMP/suites"
