@@ -35,10 +35,12 @@ func TestAClaimThatJoinsAJobThatExistsIsServed(t *testing.T) {
 		w.Advance(time.Second)
 		w.Server.DelayWatches("jobs", true)
 		w.Until("the batch of a and b is there", time.Minute, func() bool { return len(w.CreatedJobs("")) == 2 })
+		w.Server.DelayWatches("pods", true)        // its pod would show that it exists
 		fakecluster.Delete(w, fakecluster.User, b) // so that c is the next that joins a
 		w.Advance(2 * time.Second)
 		w.Server.DelayWatches("jobs", false)
+		w.Server.DelayWatches("pods", false)
 		w.Until("a is bound", time.Hour, w.IsBound("a"))
-		w.Until("c is bound", 24*time.Hour, w.IsBound("c"))
+		w.Until("c is bound", time.Hour, w.IsBound("c"))
 	})
 }

@@ -8,7 +8,9 @@ import (
 	"testing"
 	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -77,6 +79,13 @@ func migrated() corev1.PersistentVolumeSource {
 	return corev1.PersistentVolumeSource{Cinder: &corev1.CinderPersistentVolumeSource{VolumeID: attackUID, FSType: "overlay"}}
 }
 
+// publishedWith is a volume of any CSI driver, which gets a Secret.
+func publishedWith(namespace, name string) corev1.PersistentVolumeSource {
+	return corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{
+		Driver: "any.example.com", VolumeHandle: "a", NodePublishSecretRef: &corev1.SecretReference{Namespace: namespace, Name: name},
+	}}
+}
+
 func exportOf(server string) corev1.PersistentVolumeSource {
 	return corev1.PersistentVolumeSource{NFS: &corev1.NFSVolumeSource{Server: server, Path: "/a"}}
 }
@@ -111,6 +120,33 @@ func TestTokensWriteNoPVOfAnotherPathOrClaim(t *testing.T) {
 	w.run(w.pvAttacks(), true)
 }
 
+// mayUse lets an account name a Secret of the test's namespace in PVs.
+func (w *world) mayUse(secret, name string) {
+	w.t.Helper()
+	meta := metav1.ObjectMeta{Name: "use-" + secret, Namespace: w.ns}
+	_, err := kube.RbacV1().Roles(w.ns).Create(w.ctx(), &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{"flex-provisioner.io"}, Resources: []string{"secrets"}, ResourceNames: []string{secret}, Verbs: []string{"use"}},
+	}}, metav1.CreateOptions{})
+	w.must(err, "create a Role")
+	_, err = kube.RbacV1().RoleBindings(w.ns).Create(w.ctx(), &rbacv1.RoleBinding{
+		ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: meta.Name},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: ownNamespace, Name: name}},
+	}, metav1.CreateOptions{})
+	w.must(err, "bind it")
+	w.eventually(toBind, "the Role to count", func(ctx context.Context) error {
+		review, err := kube.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User: "system:serviceaccount:" + ownNamespace + ":" + name,
+			ResourceAttributes: &authorizationv1.ResourceAttributes{
+				Namespace: w.ns, Group: "flex-provisioner.io", Resource: "secrets", Name: secret, Verb: "use",
+			},
+		}}, metav1.CreateOptions{})
+		if err == nil && !review.Status.Allowed {
+			err = errors.New("it does not yet")
+		}
+		return err
+	})
+}
+
 // pvAttacks returns the attacks by new PVs. They change nothing: every policy judges a dry run as
 // well.
 func (w *world) pvAttacks() []attack {
@@ -124,7 +160,26 @@ func (w *world) pvAttacks() []attack {
 	optioned := func(option string) func(context.Context, kubernetes.Interface) error {
 		return createPV(attackPV(name, attackUID, batchClass, anExport(), mounted(option)))
 	}
+	withSecret := func(namespace, secret string) func(context.Context, kubernetes.Interface) error {
+		source := aDisk("ext4")
+		source.ISCSI.SecretRef = &corev1.SecretReference{Namespace: namespace, Name: secret}
+		return createPV(attackPV(name, attackUID, batchClass, source, annotatedPV("flex-provisioner.io/config-revision", "flex-provisioner/gold-1")))
+	}
+	const anySecret = "a Secret that a PersistentVolume names must be"
+	w.mayUse("shared", "cinder-provisioner")
 	return []attack{
+		{"its own PV, with a Secret that its account may use", cinderPod, withSecret(w.ns, "shared"), "", passes},
+		{"the same, and another beside it", cinderPod, withSecret(w.ns, "shared2"), anySecret, passes},
+		{"the login of its class, for the kubelet of a pod of the claim", cinderPod, withSecret("flex-provisioner", "cinder"), anySecret, passes},
+		{"the same", theDispatcher, withSecret("flex-provisioner", "cinder"), anySecret, passes},
+		{"the same, by a CSI driver", cinderPod, pv(publishedWith("flex-provisioner", "cinder")), anySecret, passes},
+		{"the Secret of another volume", cinderPod, withSecret("flex-provisioner", "pvc-"+victimUID), anySecret, passes},
+		{"a Secret of another tenant, with the name of its own", cinderPod, withSecret("default", name), anySecret, passes},
+		{"the same", theDispatcher, withSecret("default", name), anySecret, passes},
+		{"the same, in the namespace of the claim", cinderPod, withSecret("", name), anySecret, passes},
+		{"its own PV, with its Secret", cinderPod, withSecret("flex-provisioner", name), "", passes},
+		{"its own PV, with another of its Secrets", cinderPod, withSecret("flex-provisioner", name+"-discovery"), "", passes},
+		{"a PV with a Secret of its volume", theDispatcher, withSecret("flex-provisioner", name), "", passes},
 		{"a PV with hostPath /", theDispatcher, pv(aDirectory("/", directory)), path, passes},
 		{"a PV with hostPath /", directoryPod, pv(aDirectory("/", directory)), path, passes},
 		{"a path below a link in the volume", directoryPod, pv(aDirectory(own+"/link", directory)), path, passes},
