@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -108,4 +109,21 @@ func exitOf(t *testing.T, err error) int {
 	}
 	must(t, err)
 	return 0
+}
+
+func TestThePageListsEveryVerb(t *testing.T) {
+	page, err := os.ReadFile("../../docs/contract.md")
+	must(t, err)
+	_, table, _ := strings.Cut(string(page), "| verb of flex |")
+	table, _, _ = strings.Cut(table, "\n\n")
+	for _, v := range verbs() {
+		if !strings.Contains(table, "| `flex "+v.name+" ") {
+			t.Errorf("the table does not list %s", v.name)
+		}
+	}
+	for _, v := range verdicts {
+		if !strings.Contains(table, fmt.Sprintf("| `flex %s TEXT` |", v.name)) || !strings.Contains(usage(), fmt.Sprintf("exit code %d", v.code)) {
+			t.Errorf("the table or the help does not say how %s ends", v.name)
+		}
+	}
 }

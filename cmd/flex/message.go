@@ -19,7 +19,7 @@ func (in *container) messagePath() string {
 // that a process that is killed in between has lost no line.
 func (in *container) setMessage(text string) error {
 	if len(text) >= contract.MaxMessage {
-		return fmt.Errorf("the termination message would have %d bytes, of which %d are kept", len(text), contract.MaxMessage)
+		return fmt.Errorf("the termination message would have %d bytes, and only %d are kept", len(text), contract.MaxMessage)
 	}
 	file, err := os.OpenFile(in.messagePath(), os.O_WRONLY|os.O_CREATE, 0o644) //nolint:gosec // the kubelet reads it
 	if err != nil {

@@ -52,10 +52,10 @@ func writeWhole(path string, content []byte) error {
 	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
 		return err
 	}
-	if err := os.Rename(file.Name(), path); err != nil {
+	if err := os.Rename(file.Name(), path); err != nil { //nolint:gosec // the script names it
 		return err
 	}
-	parent, err := os.Open(dir)
+	parent, err := os.Open(dir) //nolint:gosec // the script names it
 	if err != nil {
 		return err
 	}

@@ -152,6 +152,7 @@ func TestPVOfABatchIsFound(t *testing.T) {
 }
 
 func TestWhatTheAPIServerAnswers(t *testing.T) {
+	t.Parallel()
 	owned := skeletonOf(uid(0))
 	type reply = func(http.ResponseWriter, *http.Request)
 	for name, test := range map[string]struct {
@@ -271,7 +272,7 @@ func TestWithoutATokenThePVIsDescribed(t *testing.T) {
 		"an annotation":      {arguments: []string{`{"metadata":{"annotations":{"a":"b"}},"spec":{"nfs":{}}}`}, says: "changes more than the volume source"},
 		"a policy":           {arguments: []string{`{"spec":{"volumeMode":null,"nfs":{}}}`}, says: "changes more than the volume source"},
 		"more of a capacity": {arguments: []string{`{"spec":{"capacity":{"storage":{}},"nfs":{}}}`}, message: `{"source":{"nfs":{}},"capacity":{}}`},
-		"too long":           {arguments: []string{`{"spec":{"nfs":{"path":"` + strings.Repeat("x", 5000) + `"}}}`}, says: "of which 4096 are kept"},
+		"too long":           {arguments: []string{`{"spec":{"nfs":{"path":"` + strings.Repeat("x", 5000) + `"}}}`}, says: "only 4096 are kept"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPod(t, contract.Provision, 1)

@@ -61,7 +61,7 @@ func (p *pod) script(name, verb string) (cmd *exec.Cmd, base string) {
 	cmd = exec.CommandContext(p.t.Context(), p.dir+"/provision", verb)
 	p.says.Reset()
 	bin := programs(p.t)
-	must(p.t, os.WriteFile(bin+"/wget", []byte("#!/bin/bash\n"), 0o755)) //nolint:gosec // it is a program
+	must(p.t, os.WriteFile(bin+"/wget", []byte("#!/bin/bash\n"), 0o755))
 	cmd.Env, cmd.Stdout, cmd.Stderr = p.environ(bin), &p.says, &p.says
 	return cmd, base
 }
@@ -71,6 +71,7 @@ func (r recipe) in(text, base, id string) string {
 }
 
 func TestScriptsProvisionAndDelete(t *testing.T) {
+	t.Parallel()
 	found, err := filepath.Glob("../../scripts/*-provisioner.sh")
 	must(t, err)
 	if len(found) != len(recipes)+1 { // that of environment needs kubectl
@@ -126,6 +127,7 @@ func TestScriptsProvisionAndDelete(t *testing.T) {
 }
 
 func TestScriptsRefuseWhatADirectoryIsNot(t *testing.T) {
+	t.Parallel()
 	for name := range recipes {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
