@@ -152,7 +152,6 @@ func TestPVOfABatchIsFound(t *testing.T) {
 }
 
 func TestWhatTheAPIServerAnswers(t *testing.T) {
-	t.Parallel()
 	owned := skeletonOf(uid(0))
 	type reply = func(http.ResponseWriter, *http.Request)
 	for name, test := range map[string]struct {
@@ -213,7 +212,6 @@ func TestWhatTheAPIServerAnswers(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			p := newPod(t, contract.Provision, 1)
 			k := p.serve()
 			if test.answers != nil {

@@ -71,7 +71,6 @@ func (r recipe) in(text, base, id string) string {
 }
 
 func TestScriptsProvisionAndDelete(t *testing.T) {
-	t.Parallel()
 	found, err := filepath.Glob("../../scripts/*-provisioner.sh")
 	must(t, err)
 	if len(found) != len(recipes)+1 { // that of environment needs kubectl
@@ -80,7 +79,6 @@ func TestScriptsProvisionAndDelete(t *testing.T) {
 	oneAccess := func(_ int, r *contract.Request) { r.AccessModes = []string{"ReadWriteOnce"} }
 	for name, r := range recipes {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			p := newPod(t, contract.Provision, 1, oneAccess)
 			var k *kubernetes
 			if name != "isolated" {
@@ -127,10 +125,8 @@ func TestScriptsProvisionAndDelete(t *testing.T) {
 }
 
 func TestScriptsRefuseWhatADirectoryIsNot(t *testing.T) {
-	t.Parallel()
 	for name := range recipes {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			p := newPod(t, contract.Provision, 1, func(_ int, r *contract.Request) { r.VolumeMode = "Block" })
 			k := p.serve()
 			cmd, base := p.script(name, "provision")
