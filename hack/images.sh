@@ -20,14 +20,12 @@ go_image() {
   echo "$archive"
 }
 
-# bash_image NAME SCRIPT: Debian's static bash and busybox, kubectl, flex, and the script.
+# bash_image NAME SCRIPT: Debian's static bash and busybox, flex, kubectl for the environment provisioner and the scripts of test/e2e, and the script.
 bash_image() {
   local dir=$context/$1 archive
-  mkdir -p "$dir"
-  install -m 0755 /bin/bash-static "$dir/bash"
-  install -m 0755 /bin/busybox "$dir/busybox"
-  install -m 0755 bin/flex "$dir/flex"
-  install -m 0755 "$KUBE_BIN/kubectl" "$dir/kubectl"
+  mkdir -p "$dir/bin"
+  install -m 0755 /bin/bash-static "$dir/bin/bash"
+  install -m 0755 /bin/busybox bin/flex "$KUBE_BIN/kubectl" "$dir/bin"
   install -m 0755 "$2" "$dir/provision"
   archive=$(test/cluster/build-image.sh "$1:$TAG" "$dir" scripts/Dockerfile.bash)
   hack/check-image.sh "$archive"

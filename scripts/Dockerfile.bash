@@ -1,9 +1,8 @@
-# A provisioner in bash: static programs of Debian, Kubernetes and this project, and one script.
-# Build context: bash, busybox, flex, kubectl and provision.
+# A provisioner in bash: static programs of Debian and this project, and one script.
+# Build context: provision, and bin with bash, busybox, flex and whatever else the script needs, such as kubectl.
 FROM scratch
-COPY busybox /bin/busybox
+COPY bin /bin
 RUN ["/bin/busybox", "--install", "-s", "/bin"]
-COPY bash flex kubectl /bin/
 COPY provision /provision
 ENV PATH=/bin
 USER 65532:65532

@@ -53,18 +53,19 @@ func TestThePagesFirstConfigServesItsClass(t *testing.T) {
 	}
 }
 
-// tools stand for the storage's and for kubectl: they note what they are asked. The variable FAIL
-// is the pattern of calls that fail.
+// tools stand for the storage's, for flex and for kubectl: they note what they are asked. The
+// variable FAIL is the pattern of calls that fail.
 const tools = `#!/bin/bash
 echo "${0##*/} $*" >> "$CALLS"
+[[ "${0##*/} $1" != "flex refuse" ]] || { echo "claim: $2"; exit 65; }
 [[ -z $FAIL || ! "${0##*/} $*" =~ $FAIL ]]
 `
 
-// play runs the page's first script and returns its exit code, its output and what it called.
-func play(t *testing.T, verb string, env ...string) (code int, said string, calls string) {
+// play runs a script of the page and returns its exit code, its output and what it called.
+func play(t *testing.T, script, verb string, env ...string) (code int, said string, calls string) {
 	t.Helper()
 	dir := t.TempDir()
-	for name, text := range map[string]string{"provision": example(t, "bash"), "kubectl": tools, "make-my-volume": tools, "remove-my-volume": tools} {
+	for name, text := range map[string]string{"provision": script, "flex": tools, "kubectl": tools, "make-my-volume": tools, "remove-my-volume": tools} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -99,12 +100,10 @@ func TestThePagesFirstScriptKeepsTheContract(t *testing.T) {
 		said, calls []string
 	}{
 		"provision": {verb: "provision", calls: []string{
-			"make-my-volume --name pvc-u --bytes 1024\n", "kubectl patch --local -f " + contract.PVFile,
-			`{"spec":{"nfs":{"server":"filer","path":"/export/pvc-u"}}}`, createsPV,
+			"make-my-volume --name pvc-u --bytes 1024\n", `flex pv {"spec":{"nfs":{"server":"filer","path":"/export/pvc-u"}}}`,
 		}},
-		"provision, when the PV is there": {verb: "provision", env: []string{"FAIL=^kubectl create"}, calls: []string{"kubectl get --raw /api/v1/persistentvolumes/pvc-u\n"}},
 		"provision, when it cannot be written": {
-			verb: "provision", env: []string{"FAIL=^kubectl (create|get)"}, code: 1, calls: []string{createsPV},
+			verb: "provision", env: []string{"FAIL=^flex pv"}, code: 1, calls: []string{"flex pv "},
 		},
 		"provision, when the storage fails":   {verb: "provision", env: []string{"FAIL=^make"}, code: 1},
 		"provision of what it does not serve": {verb: "provision", env: []string{"FLEX_VOLUME_MODE=Block"}, code: contract.ExitBadRequest, said: []string{contract.ClaimPrefix}},
@@ -113,7 +112,7 @@ func TestThePagesFirstScriptKeepsTheContract(t *testing.T) {
 		"another verb":                        {verb: "expand", code: contract.ExitUsage},
 	} {
 		t.Run(what, func(t *testing.T) {
-			code, said, calls := play(t, one.verb, one.env...)
+			code, said, calls := play(t, example(t, "bash"), one.verb, one.env...)
 			if code != one.code {
 				t.Errorf("exit code %d, want %d; it said %q", code, one.code, said)
 			}
@@ -128,5 +127,22 @@ func TestThePagesFirstScriptKeepsTheContract(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Without flex, kubectl writes the PV. A rerun finds it there.
+func TestThePagesCommandsOfKubectlWriteThePV(t *testing.T) {
+	script := "#!/bin/bash\nset -euo pipefail\n" + block(t, section(t, contractPage, "## flex"), "bash")
+	const gets = "kubectl get --raw /api/v1/persistentvolumes/pvc-u\n"
+	for fail, test := range map[string]struct {
+		code int
+		gets bool
+	}{
+		"": {0, false}, "^kubectl create": {0, true}, "^kubectl (create|get)": {1, true},
+	} {
+		code, said, calls := play(t, script, "provision", "FAIL="+fail, "patch={}")
+		if code != test.code || strings.Contains(calls, gets) != test.gets || !strings.Contains(calls, "kubectl patch --local -f "+contract.PVFile) || !strings.Contains(calls, createsPV) {
+			t.Errorf("where %q fails: exit code %d, it said %q and called %q", fail, code, said, calls)
+		}
 	}
 }
