@@ -50,12 +50,33 @@ func TestAKubeletDoesNotJoinTheNodesOfTheStorage(t *testing.T) {
 	w.run([]attack{
 		{"join the nodes of the storage", kubelet("node2"), patchNode("node2", labels(storageLabel, `"true"`)), refusal, byNodeRestriction},
 		{"leave them", kubelet("node1"), patchNode("node1", labels(storageLabel, "null")), refusal, byNodeRestriction},
+		{"join the nodes of the dispatcher", kubelet("node2"), patchNode("node2", labels(dispatcherLabel, `"yes"`)), refusal, byNodeRestriction},
 		{"let another node leave them", kubelet("node2"), patchNode("node1", labels(storageLabel, "null")), refusal, byNodeRestriction},
 		{"a taint of its own", kubelet("node2"), patchNode("node2", `{"spec":{"taints":[{"key":"attack","effect":"NoSchedule"}]}}`), refusal, byNodeRestriction},
 		{"a login that no pod on it mounts", kubelet("node2"), getSecret(w.ns), unrelated, byNodeAuthorizer},
 		{"a token of an account that no pod on it has", kubelet("node2"), w.unusedToken, unrelated, byNodeAuthorizer},
 		{"a label of another domain", kubelet("node2"), patchNode("node2", labels("example.com/storage-network", `"true"`)), "", passes},
 	}, true)
+}
+
+const dispatcherLabel = "node-restriction.kubernetes.io/flex-dispatcher"
+
+// Whoever is root of a node has the token of a dispatcher that runs there. With the component
+// dispatcher-nodes that is a node which an administrator has labelled.
+func TestTheDispatcherRunsOnLabelledNodesOnly(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "labelled")
+	pods, err := kube.CoreV1().Pods("flex-system").List(w.ctx(), metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=flex-dispatcher"})
+	w.must(err, "list the dispatcher's pods")
+	if len(pods.Items) == 0 {
+		t.Error("no dispatcher runs")
+	}
+	for _, pod := range pods.Items {
+		equal(t, "the label that the pod asks for", pod.Spec.NodeSelector[dispatcherLabel], "true")
+		node, err := kube.CoreV1().Nodes().Get(w.ctx(), pod.Spec.NodeName, metav1.GetOptions{})
+		w.must(err, "read its node")
+		equal(t, "the label of its node", node.Labels[dispatcherLabel], "true")
+	}
 }
 
 // unusedToken asks for a token of an account that no pod has.
