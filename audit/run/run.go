@@ -11,13 +11,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 	"k8s.io/utils/clock"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/patch"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/quote"
@@ -194,9 +194,9 @@ func (a *Auditor) look(ctx context.Context, job *batchv1.Job) (seen, error) {
 
 // whyUnfinished returns why a Job has not ended, and what to do.
 func (a *Auditor) whyUnfinished(ctx context.Context, s seen) string {
-	about := string(s.job.UID)
+	about := s.job.UID
 	if len(s.pods) > 0 {
-		about = string(s.pods[len(s.pods)-1].UID)
+		about = s.pods[len(s.pods)-1].UID
 	}
 	stuck, _ := runs.StuckOf(s.job, s.pods, a.warning(ctx, s.job.Namespace, about), a.Clock.Now())
 	switch {
@@ -210,12 +210,10 @@ func (a *Auditor) whyUnfinished(ctx context.Context, s seen) string {
 }
 
 // warning returns the newest warning about an object, or nil.
-func (a *Auditor) warning(ctx context.Context, namespace, uid string) *runs.Warning {
-	list, err := a.Client.CoreV1().Events(namespace).List(ctx, metav1.ListOptions{
-		FieldSelector: fields.Set{"involvedObject.uid": uid, "type": corev1.EventTypeWarning}.String(),
-	})
+func (a *Auditor) warning(ctx context.Context, namespace string, uid types.UID) *runs.Warning {
+	warning, err := cluster.NewestWarning(ctx, a.Client, namespace, uid)
 	if err != nil {
 		return &runs.Warning{Note: errors.Join(errors.New("its events cannot be read"), err).Error()}
 	}
-	return runs.NewestWarning(list.Items)
+	return warning
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/controller"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/internal/answerlimit"
 	"github.com/flex-provisioner/flex-provisioner/internal/version"
 )
 
@@ -151,6 +152,7 @@ func (s *settings) connect() (*rest.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find the API server (outside a cluster, use --kubeconfig): %w", err)
 	}
+	answerlimit.Wrap(cfg)
 	return cfg, nil
 }
 
@@ -166,6 +168,7 @@ func (s *settings) connectAsAdmin() (*rest.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find the API server (use --kubeconfig or $KUBECONFIG): %w", err)
 	}
+	answerlimit.Wrap(cfg)
 	return cfg, nil
 }
 

@@ -143,7 +143,8 @@ func (l live) Jobs(ctx context.Context, uid types.UID) ([]*batchv1.Job, error) {
 }
 
 func (l live) Pods(ctx context.Context, job *batchv1.Job) ([]*corev1.Pod, error) {
-	list, err := l.client.CoreV1().Pods(job.Namespace).List(ctx, metav1.ListOptions{LabelSelector: batchv1.JobNameLabel + "=" + job.Name})
+	// Anyone who may create pods there gives any number of them the label with a Job's name.
+	list, err := l.client.CoreV1().Pods(job.Namespace).List(ctx, metav1.ListOptions{LabelSelector: config.SelectRuns(l.provisioner) + "," + batchv1.JobNameLabel + "=" + job.Name})
 	if err != nil {
 		return nil, fmt.Errorf("list the pods of the Job %s/%s: %w", job.Namespace, job.Name, err)
 	}

@@ -13,9 +13,12 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/cache"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/flowcontrol"
+	"k8s.io/klog/v2"
 
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
+	"github.com/flex-provisioner/flex-provisioner/internal/answerlimit"
 )
 
 // warnings are the newest events about Jobs that do not start, by "namespace/name", as far as they
@@ -55,19 +58,38 @@ func (c *Caches) KeepWarning(job *batchv1.Job, w *runs.Warning) {
 	c.warnings.byJob.Add(key, *w, warningKept)
 }
 
+// Whoever may create events in a namespace, as every kubelet may in all, writes any number about any
+// pod, and the core API limits no message. One look at 455 events of 1.4 MB once ended the
+// dispatcher. The kubelet's own are of one or two KiB, and it writes few about one pod.
+const (
+	mostEvents     = 20
+	mostEventBytes = 256 << 10
+)
+
 // WarningAbout returns the newest Warning event about a Job or its pod, by the UID of either, or
-// nil. It asks the API server, since events are many and are not cached. Where it asks too often it
-// returns what was kept for the Job.
-func (c *Caches) WarningAbout(ctx context.Context, job *batchv1.Job, uid types.UID) (*runs.Warning, error) {
+// nil. It asks the API server, since events are many and are not cached. Where it asks too often, or
+// the events are too large, it returns what was kept for the Job: nothing but a cause is lost.
+func (c *Caches) WarningAbout(ctx context.Context, job *batchv1.Job, uid types.UID) *runs.Warning {
 	if !c.warnings.reads.TryAccept() {
-		return c.keptWarning(job), nil
+		return c.keptWarning(job)
 	}
-	namespace := job.Namespace
-	list, err := c.client.CoreV1().Events(namespace).List(ctx, metav1.ListOptions{
-		FieldSelector: fields.Set{"involvedObject.uid": string(uid), "type": corev1.EventTypeWarning}.String(),
+	found, err := NewestWarning(ctx, c.client, job.Namespace, uid)
+	if err != nil {
+		klog.FromContext(ctx).Info("Cannot read the events about a Job that does not start", "job", klog.KObj(job), "err", err)
+		return c.keptWarning(job)
+	}
+	return found
+}
+
+// NewestWarning returns the newest of the first Warning events about an object, or nil. It is an
+// error if they are larger than any that Kubernetes writes, and the client was made by a config that
+// answerlimit.Wrap has changed.
+func NewestWarning(ctx context.Context, client kubernetes.Interface, namespace string, uid types.UID) (*runs.Warning, error) {
+	list, err := client.CoreV1().Events(namespace).List(answerlimit.With(ctx, mostEventBytes), metav1.ListOptions{
+		FieldSelector: fields.Set{"involvedObject.uid": string(uid), "type": corev1.EventTypeWarning}.String(), Limit: mostEvents,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("list the events of a Job in %s that does not start: %w", namespace, err)
+		return nil, fmt.Errorf("list the events about %s in %s: %w", uid, namespace, err)
 	}
 	return runs.NewestWarning(list.Items), nil
 }

@@ -32,19 +32,24 @@ func cutAttachment(a *storagev1.VolumeAttachment) *storagev1.VolumeAttachment {
 func readyCondition(node *corev1.Node) []corev1.NodeCondition {
 	for _, c := range node.Status.Conditions {
 		if c.Type == corev1.NodeReady {
-			return []corev1.NodeCondition{{Type: c.Type, Status: c.Status}}
+			return []corev1.NodeCondition{{Type: c.Type, Status: cutText(c.Status)}}
 		}
 	}
 	return nil
 }
 
+// mostVolumes is how many volumes are kept of a node. No node has as many attached. Its kubelet may
+// write any number of names, and the caches have an index by each.
+const mostVolumes = 5000
+
 // AttachedTo returns the names of the volumes that a node's kubelet uses, or that are attached to
-// it.
+// it, sorted.
 func AttachedTo(node *corev1.Node) []corev1.UniqueVolumeName {
 	all := slices.Clone(node.Status.VolumesInUse)
 	for _, v := range node.Status.VolumesAttached {
 		all = append(all, v.Name)
 	}
 	slices.Sort(all)
-	return slices.Clip(slices.Compact(all))
+	all = slices.DeleteFunc(slices.Compact(all), func(name corev1.UniqueVolumeName) bool { return len(name) > longestText })
+	return slices.Clone(all[:min(len(all), mostVolumes)])
 }

@@ -46,6 +46,12 @@ func onlyKeys(all map[string]string, keys ...string) map[string]string {
 func Pod(pod *corev1.Pod) *corev1.Pod {
 	out := &corev1.Pod{ObjectMeta: cutMeta(&pod.ObjectMeta)}
 	out.Labels, out.Annotations, out.OwnerReferences = pod.Labels, onlyKeys(pod.Annotations, jobs.AnnUIDs, contract.AnnRevision), pod.OwnerReferences
+	for key, value := range out.Annotations {
+		out.Annotations[key] = cutText(value)
+	}
+	if out.Finalizers = nil; runs.HasFinalizer(pod) { // no others are read, and only this one is removed, by its name
+		out.Finalizers = []string{jobs.FinalizerRecord}
+	}
 	s := pod.Spec
 	out.Spec = corev1.PodSpec{
 		NodeName: s.NodeName, NodeSelector: s.NodeSelector, SchedulingGates: s.SchedulingGates, ActiveDeadlineSeconds: s.ActiveDeadlineSeconds,
@@ -63,11 +69,19 @@ func Pod(pod *corev1.Pod) *corev1.Pod {
 			EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: c.Name},
 		})
 	}
-	out.Status = corev1.PodStatus{
-		Phase: pod.Status.Phase, Conditions: cutConditions(pod.Status.Conditions), Message: cutText(pod.Status.Message), Reason: cutText(pod.Status.Reason), StartTime: pod.Status.StartTime,
-		InitContainerStatuses: cutStatuses(pod.Status.InitContainerStatuses), ContainerStatuses: cutStatuses(pod.Status.ContainerStatuses),
-	}
+	out.Status = cutPodStatus(pod.Status, out.Spec)
 	return out
+}
+
+// cutPodStatus keeps of a pod's status what a run is read from. The API server limits neither the
+// texts nor the lists in it, and lets a kubelet write containers that the pod does not have
+// (ValidatePodStatusUpdate in Kubernetes' pkg/apis/core/validation): the caches once kept 1.4 MB of
+// one pod, in 330 conditions.
+func cutPodStatus(s corev1.PodStatus, spec corev1.PodSpec) corev1.PodStatus {
+	return corev1.PodStatus{
+		Phase: cutText(s.Phase), Conditions: cutConditions(s.Conditions), Message: cutText(s.Message), Reason: cutText(s.Reason), StartTime: s.StartTime,
+		InitContainerStatuses: cutStatuses(s.InitContainerStatuses, spec.InitContainers), ContainerStatuses: cutStatuses(s.ContainerStatuses, spec.Containers),
+	}
 }
 
 // longestText is the longest text of a pod's status that is kept, in bytes: no kubelet writes a
@@ -75,27 +89,41 @@ func Pod(pod *corev1.Pod) *corev1.Pod {
 // may write one as large as an object may be.
 const longestText = contract.MaxMessage
 
-func cutText(text string) string {
+func cutText[T ~string](text T) T {
 	if len(text) <= longestText {
 		return text
 	}
-	return strings.Clone(text[:longestText])
+	return T(strings.Clone(string(text[:longestText])))
 }
 
+// readConditions are the types of a pod's conditions that are read.
+var readConditions = []corev1.PodConditionType{corev1.PodScheduled, corev1.DisruptionTarget}
+
+// cutConditions keeps the first condition of each type that is read.
 func cutConditions(all []corev1.PodCondition) []corev1.PodCondition {
-	out := slices.Clone(all)
-	for i := range out {
-		out[i].Reason, out[i].Message = cutText(out[i].Reason), cutText(out[i].Message)
+	var out []corev1.PodCondition
+	for _, c := range all {
+		isKept := func(o corev1.PodCondition) bool { return o.Type == c.Type }
+		if slices.Contains(readConditions, c.Type) && !slices.ContainsFunc(out, isKept) {
+			out = append(out, corev1.PodCondition{
+				Type: c.Type, Status: cutText(c.Status), Reason: cutText(c.Reason), Message: cutText(c.Message), LastTransitionTime: c.LastTransitionTime,
+			})
+		}
 	}
 	return out
 }
 
-func cutStatuses(all []corev1.ContainerStatus) []corev1.ContainerStatus {
+// cutStatuses keeps the first status of each container.
+func cutStatuses(all []corev1.ContainerStatus, of []corev1.Container) []corev1.ContainerStatus {
 	var out []corev1.ContainerStatus
 	for _, s := range all {
-		out = append(out, corev1.ContainerStatus{
-			Name: s.Name, State: cutState(s.State), LastTerminationState: cutState(s.LastTerminationState), ContainerID: cutText(s.ContainerID),
-		})
+		isIn := func(c corev1.Container) bool { return c.Name == s.Name }
+		isKept := func(o corev1.ContainerStatus) bool { return o.Name == s.Name }
+		if slices.ContainsFunc(of, isIn) && !slices.ContainsFunc(out, isKept) {
+			out = append(out, corev1.ContainerStatus{
+				Name: s.Name, State: cutState(s.State), LastTerminationState: cutState(s.LastTerminationState), ContainerID: cutText(s.ContainerID),
+			})
+		}
 	}
 	return out
 }

@@ -62,19 +62,19 @@ func (b *Observer) observeUnfinished(ctx context.Context, reader cluster.Reader,
 	} else if gated != nil {
 		run.Void = !runs.IsLeft(gated, job) && !slices.Contains(job.Finalizers, metav1.FinalizerDeleteDependents)
 	}
-	return b.observeStuck(ctx, run, job, pods)
+	b.observeStuck(ctx, run, job, pods)
+	return nil
 }
 
 // observeStuck notes why an unfinished run makes no progress, and what is to become of it.
-func (b *Observer) observeStuck(ctx context.Context, run *decide.Run, job *batchv1.Job, pods []*corev1.Pod) error {
-	stuck, err := b.stuckOf(ctx, run, job, pods)
-	if stuck == nil || err != nil {
-		return err
+func (b *Observer) observeStuck(ctx context.Context, run *decide.Run, job *batchv1.Job, pods []*corev1.Pod) {
+	stuck := b.stuckOf(ctx, run, job, pods)
+	if stuck == nil {
+		return
 	}
 	run.Stuck = decide.Problemf(stuck.Reason, "the Job %s: %s", job.Name, stuck.Note)
 	run.Idle = (stuck.Unstarted || stuck.NodeLost) && !run.Terminating
 	run.Void = run.Void || !run.Terminating && (stuck.GiveUp || stuck.Unstarted && b.isScheduledAnew(job) || b.probeInsteadOf(job, stuck) != "")
-	return nil
 }
 
 // observeOutcome reads the outcome of a run that has ended, from its record where there is one.
@@ -174,26 +174,23 @@ func lostNode(ctx context.Context, reader cluster.Reader, name string) (string, 
 // stuckOf returns why an unfinished run makes no progress, or nil, and notes when to recheck. It
 // reads events only if neither Job nor pod says why, which is rare. Events are many, and not
 // cached.
-func (b *Observer) stuckOf(ctx context.Context, run *decide.Run, job *batchv1.Job, pods []*corev1.Pod) (stuck *runs.Stuck, err error) {
+func (b *Observer) stuckOf(ctx context.Context, run *decide.Run, job *batchv1.Job, pods []*corev1.Pod) (stuck *runs.Stuck) {
 	now := b.Clock.Now()
 	stuck, run.RecheckAt = runs.StuckOf(job, pods, nil, now)
 	if stuck == nil || stuck.Note != "" {
-		return stuck, nil
+		return stuck
 	}
 	about := job.UID
 	if len(pods) > 0 {
 		about = pods[len(pods)-1].UID
 	}
-	warning, err := b.Caches.WarningAbout(ctx, job, about)
-	if err != nil {
-		return nil, err
-	}
+	warning := b.Caches.WarningAbout(ctx, job, about)
 	stuck, run.RecheckAt = runs.StuckOf(job, pods, warning, now)
 	b.Caches.KeepWarning(job, warning)
 	if warning == nil && !stuck.GiveUp {
-		return nil, nil //nolint:nilnil // it is slow, and no event says why, so nothing is reported yet
+		return nil // it is slow, and no event says why, so nothing is reported yet
 	}
-	return stuck, nil
+	return stuck
 }
 
 // outputOf returns what an event on the Job reports of a run's output. It is reported once, with

@@ -1,6 +1,7 @@
 package runs
 
 import (
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,7 +21,19 @@ func NewestWarning(events []corev1.Event) *Warning {
 	if last == nil {
 		return nil
 	}
-	return &Warning{Reason: last.Reason, Note: last.Message}
+	return &Warning{Reason: beginning(last.Reason), Note: beginning(last.Message)}
+}
+
+// mostOfWarning is how much is kept of a warning's reason, and of its message, in bytes: more than
+// an event of the dispatcher has room for. The core API limits neither.
+const mostOfWarning = 2 << 10
+
+// beginning returns the beginning of a text, whose rest it does not keep in memory.
+func beginning(text string) string {
+	if len(text) <= mostOfWarning {
+		return text
+	}
+	return strings.ToValidUTF8(strings.Clone(text[:mostOfWarning]), "")
 }
 
 // lastSeen returns when an event was last seen. Which field says so depends on the API by which it

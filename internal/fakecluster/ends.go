@@ -12,12 +12,15 @@ import (
 // startFailed is the exit code of a container that the runtime could not start.
 const startFailed = 128
 
+// sidecar is the name of the second container of a pod.
+const sidecar = "sidecar"
+
 // leaveSidecar ends the container of a pod, beside which a sidecar runs on.
 func (c *Cluster) leaveSidecar(pod *corev1.Pod, exit Exit) {
 	set(c, Kubelet, pod, func(p *corev1.Pod) {
 		c.setEnd(p, exit)
 		p.Status.ContainerStatuses = append(p.Status.ContainerStatuses, corev1.ContainerStatus{
-			Name: "sidecar", ContainerID: "containerd://sidecar-" + p.Name,
+			Name: sidecar, ContainerID: "containerd://sidecar-" + p.Name,
 			State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: c.nowAt(p)}},
 		})
 	})

@@ -101,6 +101,9 @@ func (c *Cluster) createPod(job *batchv1.Job) {
 	pod.Finalizers = append(pod.Finalizers, batchv1.JobTrackingFinalizer)
 	pod.OwnerReferences = []metav1.OwnerReference{{Kind: "Job", Name: job.Name, UID: job.UID, Controller: new(true)}}
 	pod.Status.Phase = corev1.PodPending
+	if c.Images[pod.Spec.Containers[0].Image].Sidecar { // the webhook of a mesh adds it
+		pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: sidecar})
+	}
 	c.assignNode(pod)
 	err := c.Server.locked(func() error { _, err := c.Server.create(KubeControllerManager, keyOf(pod), pod); return err })
 	if err != nil {
