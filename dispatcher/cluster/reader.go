@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -27,9 +28,9 @@ import (
 // Grants answers whether the owner of a namespace allows claims of another namespace to clone a
 // claim there.
 type Grants interface {
-	// Allows reports whether a claim in the namespace to may clone the claim source. Its error is
-	// transient.
-	Allows(ctx context.Context, source types.NamespacedName, to string) (bool, error)
+	// Allows reports whether a claim in the namespace to may clone the claim source. It never waits:
+	// if again is set, that is not known yet, and is to be asked again then. Its error is transient.
+	Allows(ctx context.Context, source types.NamespacedName, to string) (allowed bool, again time.Time, err error)
 }
 
 // Reader finds the objects of one claim's UID, in the caches or live. An object that does not exist
@@ -220,10 +221,10 @@ func isNamed(ctx context.Context, name string, options metav1.ListOptions, list 
 }
 
 // AllowsClone reports whether the namespace of a claim allows claims of another namespace to clone
-// it.
-func (c *Caches) AllowsClone(ctx context.Context, source types.NamespacedName, to string) (bool, error) {
+// it, or when that is known at the earliest.
+func (c *Caches) AllowsClone(ctx context.Context, source types.NamespacedName, to string) (allowed bool, again time.Time, err error) {
 	if c.grants == nil {
-		return false, nil
+		return false, again, nil
 	}
 	return c.grants.Allows(ctx, source, to)
 }

@@ -1,22 +1,26 @@
 package grants_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
+	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/clock"
-	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/yaml"
 
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/grants"
@@ -77,72 +81,145 @@ func TestConsentIsReadFromReferenceGrants(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			got, err := granting(t, tt.spec, tt.served...).Allows(t.Context(), types.NamespacedName{Namespace: "host", Name: "source"}, "guest")
-			if err != nil || got != tt.want {
-				t.Errorf("allowed: %t, %v", got, err)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				if got, err := answer(granting(t, tt.spec, tt.served...)); err != nil || got != tt.want {
+					t.Errorf("allowed: %t, %v", got, err)
+				}
+			})
 		})
 	}
 }
 
-// An error is transient, so the claim is retried.
-func TestErrorIsNeitherConsentNorRefusal(t *testing.T) {
-	client := dynamicClient()
-	client.PrependReactor("list", "referencegrants", func(clienttesting.Action) (bool, runtime.Object, error) {
-		return true, nil, errors.New("the API server is away")
-	})
-	grants := grants.New(client, clock.RealClock{})
-	if allowed, err := grants.Allows(t.Context(), types.NamespacedName{Namespace: "host", Name: "source"}, "guest"); err == nil || allowed {
-		t.Errorf("allowed: %t, %v", allowed, err)
+// answer asks until it is known whether the claim source may be cloned.
+func answer(g *grants.Grants) (bool, error) {
+	for {
+		allowed, again, err := g.Allows(context.Background(), types.NamespacedName{Namespace: "host", Name: "source"}, "guest")
+		if again.IsZero() {
+			return allowed, err
+		}
+		time.Sleep(time.Until(again))
 	}
+}
+
+// An error is transient, so the claim is retried, and so is the list a while later.
+func TestErrorIsNeitherConsentNorRefusal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := dynamicClient()
+		client.PrependReactor("list", "referencegrants", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return true, nil, errors.New("the API server is away")
+		})
+		grants := grants.New(client, clock.RealClock{})
+		for range 15 {
+			if allowed, err := answer(grants); err == nil || allowed {
+				t.Errorf("allowed: %t, %v", allowed, err)
+			}
+			time.Sleep(time.Second)
+		}
+		if n := len(client.Actions()); n != 2 {
+			t.Errorf("%d lists in a quarter of a minute", n)
+		}
+	})
 }
 
 // Thousands of claims may be refused, and each is looked at every minute.
 func TestGrantsOfANamespaceAreListedOnceAMinute(t *testing.T) {
-	client, clk := dynamicClient(), clocktesting.NewFakePassiveClock(time.Now())
-	grants := grants.New(client, clk)
-	mustList := func(want int, when string) {
-		t.Helper()
-		var all sync.WaitGroup
-		for i := range 50 {
-			all.Go(func() {
-				source := types.NamespacedName{Namespace: "host", Name: fmt.Sprint("source-", i)}
-				if _, err := grants.Allows(t.Context(), source, fmt.Sprint("guest-", i)); err != nil {
+	synctest.Test(t, func(t *testing.T) {
+		client := dynamicClient()
+		grants := grants.New(client, clock.RealClock{})
+		mustList := func(want int, when string) {
+			t.Helper()
+			for range 50 {
+				if _, _, err := grants.Allows(t.Context(), types.NamespacedName{Namespace: "host", Name: "source"}, "guest"); err != nil {
 					t.Error(err)
 				}
-			})
+			}
+			synctest.Wait()
+			if got := len(client.Actions()); got != want {
+				t.Errorf("%d lists %s, want %d", got, when, want)
+			}
 		}
-		all.Wait()
-		if got := len(client.Actions()); got != want {
-			t.Errorf("%d lists %s, want %d", got, when, want)
-		}
-	}
-	mustList(1, "for fifty claims at once")
-	clk.SetTime(clk.Now().Add(59 * time.Second))
-	mustList(1, "within a minute")
-	clk.SetTime(clk.Now().Add(time.Second))
-	mustList(2, "after a minute")
+		mustList(1, "for fifty claims at once")
+		time.Sleep(59 * time.Second)
+		mustList(1, "within a minute")
+		time.Sleep(time.Second)
+		mustList(2, "after a minute")
+	})
 }
 
-// Whoever owns a namespace makes any number of grants there.
+// Whoever owns a namespace makes any number of grants there, of any size.
 func TestGrantsOfANamespaceAreReadInPagesAndNotAllOfThem(t *testing.T) {
-	client, pages := dynamicClient(), 0
-	client.PrependReactor("list", "referencegrants", func(a clienttesting.Action) (bool, runtime.Object, error) {
-		options := a.(clienttesting.ListActionImpl).ListOptions
-		if pages++; options.Limit != 20 || pages > 1 && options.Continue != fmt.Sprint(pages-1) {
-			t.Errorf("page %d: limit %d, continue %q", pages, options.Limit, options.Continue)
+	for name, tt := range map[string]struct{ size, pages int }{
+		"many": {0, 20}, "as large as an object may be": {1 << 20, 1}, "large": {100 << 10, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				client, pages := dynamicClient(), 0
+				client.PrependReactor("list", "referencegrants", func(a clienttesting.Action) (bool, runtime.Object, error) {
+					options := a.(clienttesting.ListActionImpl).ListOptions
+					if pages++; options.Limit != 5 || pages > 1 && options.Continue != fmt.Sprint(pages-1) {
+						t.Errorf("page %d: limit %d, continue %q", pages, options.Limit, options.Continue)
+					}
+					return true, pageOfGrants(pages, tt.size), nil
+				})
+				if allowed, err := answer(grants.New(client, clock.RealClock{})); allowed || err != nil {
+					t.Errorf("allowed %v, %v", allowed, err)
+				}
+				if pages != tt.pages {
+					t.Errorf("%d pages are read", pages)
+				}
+			})
+		})
+	}
+}
+
+// pageOfGrants returns a page of grants with a finalizer of some size, and another page follows.
+func pageOfGrants(number, size int) *unstructured.UnstructuredList {
+	page := &unstructured.UnstructuredList{Object: map[string]any{"kind": "ReferenceGrantList", "apiVersion": "gateway.networking.k8s.io/v1"}}
+	for range 5 {
+		one := unstructured.Unstructured{Object: map[string]any{"kind": "ReferenceGrant", "apiVersion": "gateway.networking.k8s.io/v1"}}
+		one.SetFinalizers([]string{strings.Repeat("x", size)})
+		page.Items = append(page.Items, one)
+	}
+	page.SetContinue(fmt.Sprint(number))
+	return page
+}
+
+// hanging is a client whose lists end with their contexts. It counts those that are under way.
+type hanging struct {
+	dynamic.Interface
+	dynamic.NamespaceableResourceInterface
+	lists, most atomic.Int32
+}
+
+func (h *hanging) Resource(schema.GroupVersionResource) dynamic.NamespaceableResourceInterface {
+	return h
+}
+func (h *hanging) Namespace(string) dynamic.ResourceInterface { return h }
+func (h *hanging) List(ctx context.Context, _ metav1.ListOptions) (*unstructured.UnstructuredList, error) {
+	h.most.Store(max(h.most.Load(), h.lists.Add(1)))
+	defer h.lists.Add(-1)
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// Whoever owns some namespaces makes lists there that take long. No worker waits for one, few are
+// under way at a time, and each ends.
+func TestNoWorkerWaitsForAListOfGrants(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := &hanging{}
+		grants, begun := grants.New(client, clock.RealClock{}), time.Now()
+		for i := range 10 {
+			allowed, again, err := grants.Allows(t.Context(), types.NamespacedName{Namespace: fmt.Sprint("host-", i), Name: "source"}, "guest")
+			if allowed || err != nil || again.IsZero() {
+				t.Errorf("allowed: %t, again %s, %v", allowed, again, err)
+			}
 		}
-		page := &unstructured.UnstructuredList{Object: map[string]any{"kind": "ReferenceGrantList", "apiVersion": "gateway.networking.k8s.io/v1"}}
-		for range 20 {
-			page.Items = append(page.Items, unstructured.Unstructured{Object: map[string]any{"kind": "ReferenceGrant", "apiVersion": "gateway.networking.k8s.io/v1"}})
+		if waited := time.Since(begun); waited > 0 {
+			t.Errorf("a worker has waited for %s", waited)
 		}
-		page.SetContinue(fmt.Sprint(pages))
-		return true, page, nil
+		time.Sleep(time.Minute)
+		if most, left := client.most.Load(), client.lists.Load(); most != 2 || left != 0 {
+			t.Errorf("%d lists at a time, and %d after a minute", most, left)
+		}
 	})
-	if allowed, err := grants.New(client, clock.RealClock{}).Allows(t.Context(), types.NamespacedName{Namespace: "host", Name: "source"}, "guest"); allowed || err != nil {
-		t.Errorf("allowed %v, %v", allowed, err)
-	}
-	if pages != 50 {
-		t.Errorf("%d pages are read", pages)
-	}
 }

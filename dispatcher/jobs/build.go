@@ -76,7 +76,7 @@ func Build(p Plan) (*batchv1.Job, error) {
 		Spec: batchv1.JobSpec{
 			BackoffLimit:          new(int32(0)),
 			PodReplacementPolicy:  new(batchv1.Failed),
-			ActiveDeadlineSeconds: new(seconds(p.Config.Timeout + slack)),
+			ActiveDeadlineSeconds: new(seconds(p.Config.Timeout + Slack)),
 			PodFailurePolicy:      failOnDisruption(),
 			Template:              template,
 		},
@@ -132,10 +132,10 @@ func (p Plan) record() Record {
 	}
 }
 
-// slack is how much later the Job's own deadline is than its pod's. The Job controller deletes the
+// Slack is how much later the Job's own deadline is than its pod's. The Job controller deletes the
 // pods of a Job that is late, and with them the kubelet's report of whether the container ever ran.
 // The Job's deadline also counts while the pod is gated, the pod's does not.
-const slack = 10 * time.Minute
+const Slack = 10 * time.Minute
 
 func seconds(d time.Duration) int64 { return int64(d / time.Second) }
 

@@ -60,13 +60,17 @@ func (f *Resolver) refuseSource(ctx context.Context, source types.NamespacedName
 	if source.Namespace == to {
 		return nil, nil //nolint:nilnil // nothing is in the way
 	}
-	if found {
-		if allowed, err := f.Caches.AllowsClone(ctx, source, to); err != nil || allowed {
-			return nil, err
-		}
-	}
 	p := decide.Problemf(reason.SourceRefused, "the source claim %s is in another namespace, which must consent by a "+
-		"gateway.networking.k8s.io ReferenceGrant from PersistentVolumeClaims of %s to the claim", quote.Name(source.String()), to)
+		"gateway.networking.k8s.io ReferenceGrant from PersistentVolumeClaims of %s to the claim. Of many ReferenceGrants there only the first 100 are read, and "+
+		"fewer if they have more than 1 MiB. Remedy: create one, or delete others", quote.Name(source.String()), to)
 	p.RetryAfter = grantRetry
+	if !found {
+		return p, nil
+	}
+	allowed, again, err := f.Caches.AllowsClone(ctx, source, to)
+	if allowed || err != nil {
+		return nil, err
+	}
+	p.From = again
 	return p, nil
 }

@@ -54,7 +54,7 @@ func jobOfNamespace(uid, namespace string) *batchv1.Job {
 func podOf(uid string, status corev1.PodStatus) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: "home", Name: "pod-" + uid,
+			Namespace: "home", Name: "pod-" + uid, CreationTimestamp: metav1.NewTime(began),
 			OwnerReferences: []metav1.OwnerReference{{Kind: "Job", UID: types.UID("job-" + uid), Controller: new(true)}},
 			Labels: map[string]string{
 				jobs.LabelVerb: string(contract.Provision), config.LabelClass: "x", contract.LabelClaimUID: uid, batchv1.JobNameLabel: "provision-" + uid + "-1",

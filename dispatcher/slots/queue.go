@@ -150,6 +150,9 @@ func (q *Queue) Flows() map[Flow]int {
 // flow. They may differ, since a volume may be deleted under an older config.
 func (q *Queue) Limit() int {
 	limit := 0
+	if q == nil {
+		return limit
+	}
 	for _, flow := range q.flows {
 		limit = max(limit, flow[0].Limit)
 	}

@@ -2,7 +2,6 @@ package slots
 
 import (
 	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -15,7 +14,6 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
 // ClassKey is where the Jobs of a class are counted: the namespace in which they run, and the
@@ -219,8 +217,8 @@ func (s *Slots) load(at ClassKey) Load {
 			load.Running[a.flow]++
 		}
 	}
-	for _, flow := range s.holders(at) {
-		load.Running[flow]++
+	for _, h := range s.holders(at) {
+		load.Running[h.Flow]++
 	}
 	for _, a := range s.assigned {
 		if a.ClassKey == at {
@@ -228,41 +226,6 @@ func (s *Slots) load(at ClassKey) Load {
 		}
 	}
 	return load
-}
-
-// Holders returns the names of the Jobs of a class that hold a slot, in order.
-func (s *Slots) Holders(at ClassKey) []string {
-	return slices.Sorted(maps.Keys(s.holders(at)))
-}
-
-// holders returns the flows of the Jobs that hold a slot, by their names: those with a pod at work,
-// too, that have finished or no longer exist.
-func (s *Slots) holders(at ClassKey) map[string]Flow {
-	counted := map[string]Flow{}
-	for _, job := range s.caches.Jobs.In(at.Namespace).By(cluster.ByUnfinished, at.Label) {
-		if s.HoldsSlot(job) {
-			counted[job.Name] = flowOf(job)
-		}
-	}
-	for _, pod := range s.caches.Pods.In(at.Namespace).By(cluster.ByUnfinished, at.Label) {
-		name := pod.Labels[batchv1.JobNameLabel]
-		if _, known := counted[name]; known || !runs.IsAtWork(pod, s.clock.Now()) {
-			continue
-		}
-		if job := s.caches.Jobs.Named(at.Namespace + "/" + name); job != nil {
-			counted[name] = flowOf(job)
-		} else {
-			counted["pod "+pod.Name] = Flow{Verb: contract.Verb(pod.Labels[jobs.LabelVerb])}
-		}
-	}
-	return counted
-}
-
-// HoldsSlot reports whether a Job uses a slot of its class: until the containers of its pod have
-// ended, also while it cannot start. It may start at any moment, and then no more containers than
-// the class allows may be at work.
-func (s *Slots) HoldsSlot(job *batchv1.Job) bool {
-	return runs.HoldsSlot(job, s.caches.PodsOf(job), s.clock.Now())
 }
 
 // Observe records that the cache has a Job, and when its flows were served.

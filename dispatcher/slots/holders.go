@@ -1,0 +1,89 @@
+package slots
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	batchv1 "k8s.io/api/batch/v1"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
+)
+
+// holder is a Job, or a pod whose Job no longer exists, that holds a slot.
+type holder struct {
+	Flow
+	name string
+	// overdueOn is the node that has not ended it although it is past its deadline, if it is.
+	overdueOn string
+}
+
+// Holders names the Jobs and pods that hold the slots of a class, those first that are past their
+// deadline: they are what an administrator can do something about.
+func (s *Slots) Holders(at ClassKey) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []string
+	for _, h := range s.holders(at) {
+		if h.overdueOn != "" {
+			h.name += fmt.Sprintf(" (past its deadline, and the node %s has not ended it)", h.overdueOn)
+		}
+		out = append(out, h.name)
+	}
+	return out
+}
+
+// holders returns what holds a slot of a class: the Jobs that do and, of those that have finished
+// or no longer exist, the pods at work. Of what one node has not ended in time only so many hold one
+// as leave half of the slots to others: a kubelet that reports no end once kept a class from all
+// service. They may be more containers than max-parallel, if that node lives.
+func (s *Slots) holders(at ClassKey) []holder {
+	half, overdue := (s.queues[at].Limit()+1)/2, map[string]int{}
+	return slices.DeleteFunc(s.allHolders(at), func(h holder) bool {
+		overdue[h.overdueOn]++
+		return h.overdueOn != "" && overdue[h.overdueOn] > half
+	})
+}
+
+// allHolders returns the holders without regard to how many a node has, the overdue ones first.
+func (s *Slots) allHolders(at ClassKey) []holder {
+	counted, now := map[string]holder{}, s.clock.Now()
+	for _, job := range s.caches.Jobs.In(at.Namespace).By(cluster.ByUnfinished, at.Label) {
+		if s.HoldsSlot(job) {
+			counted[job.Name] = s.holderOf(job)
+		}
+	}
+	for _, pod := range s.caches.Pods.In(at.Namespace).By(cluster.ByUnfinished, at.Label) {
+		name := pod.Labels[batchv1.JobNameLabel]
+		if _, known := counted[name]; known || !runs.IsAtWork(pod, now) {
+			continue
+		}
+		if job := s.caches.Jobs.Named(at.Namespace + "/" + name); job != nil {
+			counted[name] = s.holderOf(job)
+			continue
+		}
+		h := holder{Flow: Flow{Verb: contract.Verb(pod.Labels[jobs.LabelVerb])}, name: "pod " + pod.Name}
+		if runs.IsOverdue(pod, now) {
+			h.overdueOn = pod.Spec.NodeName
+		}
+		counted[h.name] = h
+	}
+	return slices.SortedFunc(maps.Values(counted), func(x, y holder) int {
+		return cmp.Or(-cmp.Compare(x.overdueOn, y.overdueOn), cmp.Compare(x.name, y.name))
+	})
+}
+
+func (s *Slots) holderOf(job *batchv1.Job) holder {
+	return holder{flowOf(job), job.Name, runs.OverdueOn(job, s.caches.PodsOf(job), s.clock.Now())}
+}
+
+// HoldsSlot reports whether a Job uses a slot of its class: until the containers of its pod have
+// ended, also while it cannot start. It may start at any moment, and then no more containers than
+// the class allows may be at work.
+func (s *Slots) HoldsSlot(job *batchv1.Job) bool {
+	return runs.HoldsSlot(job, s.caches.PodsOf(job), s.clock.Now())
+}
