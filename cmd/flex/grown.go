@@ -14,7 +14,7 @@ var grownVerb = verb{
 }
 
 func grown(in *container, arguments []string) error {
-	if len(arguments) != 1 || strings.Trim(arguments[0][:min(len(arguments[0]), 1)], "0123456789") != "" {
+	if len(arguments) != 1 || arguments[0] == "" || !strings.Contains("0123456789", arguments[0][:1]) {
 		return misused("a capacity is required, such as 2Gi or a number of bytes: flex grown CAPACITY")
 	}
 	uid, err := in.required(contract.PropClaimUID)

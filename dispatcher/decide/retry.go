@@ -164,8 +164,9 @@ func (v View) holdLaunches() Action {
 
 // Of the Jobs that cannot start for the same reason, with the same config revision and on the same
 // nodes, the oldest is kept: the probe. The others are cancelled, and their claims wait behind the
-// probe until it has started or has ended. A reason that a kubelet gives is one for each node. A claim that has had no such Job is launched all the
-// same: the reason may lie in the probe's own request, and no other claim is to wait for that.
+// probe until it has started or has ended. A reason that a kubelet gives is one for each node. A
+// claim that has had no such Job is launched all the same: the reason may lie in the probe's own
+// request, and no other claim is to wait for that.
 
 // mayLaunch reports whether a run has a slot and waits behind no other.
 func (t Target) mayLaunch(await AwaitSlot) bool { return t.HasSlot && await.Behind == nil }

@@ -62,7 +62,7 @@ func (f *Resolver) refuseSource(ctx context.Context, source types.NamespacedName
 	}
 	p := decide.Problemf(reason.SourceRefused, "the source claim %s is in another namespace, which must consent by a "+
 		"gateway.networking.k8s.io ReferenceGrant from PersistentVolumeClaims of %s to the claim. Of many ReferenceGrants there only the first 100 are read, and "+
-		"fewer if they have more than 1 MiB. Remedy: create one, or delete others", quote.Name(source.String()), to)
+		"fewer if they have more than 1 MiB. Remedy: create one there, and merge some if there are more", quote.Name(source.String()), to)
 	p.RetryAfter = grantRetry
 	if !found {
 		return p, nil

@@ -1,10 +1,11 @@
 package runs
 
 import (
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
 // Warning is the newest warning event about a Job or its pod, if there is one.
@@ -21,20 +22,12 @@ func NewestWarning(events []corev1.Event) *Warning {
 	if last == nil {
 		return nil
 	}
-	return &Warning{Reason: beginning(last.Reason), Note: beginning(last.Message)}
+	return &Warning{Reason: contract.Shorten(last.Reason, mostOfWarning), Note: contract.Shorten(last.Message, mostOfWarning)}
 }
 
 // mostOfWarning is how much is kept of a warning's reason, and of its message, in bytes: more than
 // an event of the dispatcher has room for. The core API limits neither.
 const mostOfWarning = 2 << 10
-
-// beginning returns the beginning of a text, whose rest it does not keep in memory.
-func beginning(text string) string {
-	if len(text) <= mostOfWarning {
-		return text
-	}
-	return strings.ToValidUTF8(strings.Clone(text[:mostOfWarning]), "")
-}
 
 // lastSeen returns when an event was last seen. Which field says so depends on the API by which it
 // was written.
