@@ -79,6 +79,13 @@ func migrated() corev1.PersistentVolumeSource {
 	return corev1.PersistentVolumeSource{Cinder: &corev1.CinderPersistentVolumeSource{VolumeID: attackUID, FSType: "overlay"}}
 }
 
+// chapFrom is a disk whose login is in a Secret.
+func chapFrom(namespace, name string) corev1.PersistentVolumeSource {
+	source := aDisk("ext4")
+	source.ISCSI.SecretRef = &corev1.SecretReference{Namespace: namespace, Name: name}
+	return source
+}
+
 // publishedWith is a volume of any CSI driver, which gets a Secret.
 func publishedWith(namespace, name string) corev1.PersistentVolumeSource {
 	return corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{
@@ -161,9 +168,7 @@ func (w *world) pvAttacks() []attack {
 		return createPV(attackPV(name, attackUID, batchClass, anExport(), mounted(option)))
 	}
 	withSecret := func(namespace, secret string) func(context.Context, kubernetes.Interface) error {
-		source := aDisk("ext4")
-		source.ISCSI.SecretRef = &corev1.SecretReference{Namespace: namespace, Name: secret}
-		return createPV(attackPV(name, attackUID, batchClass, source, annotatedPV("flex-provisioner.io/config-revision", "flex-provisioner/gold-1")))
+		return createPV(attackPV(name, attackUID, batchClass, chapFrom(namespace, secret), annotatedPV("flex-provisioner.io/config-revision", "flex-provisioner/gold-1")))
 	}
 	const anySecret = "a Secret that a PersistentVolume names must be"
 	w.mayUse("shared", "cinder-provisioner")
@@ -176,6 +181,7 @@ func (w *world) pvAttacks() []attack {
 		{"the Secret of another volume", cinderPod, withSecret("flex-provisioner", "pvc-"+victimUID), anySecret, passes},
 		{"a Secret of another tenant, with the name of its own", cinderPod, withSecret("default", name), anySecret, passes},
 		{"the same", theDispatcher, withSecret("default", name), anySecret, passes},
+		{"the same, by a config that would be there", theDispatcher, createPV(attackPV(name, attackUID, batchClass, chapFrom("default", name), annotatedPV("flex-provisioner.io/config-revision", "default/gold-1"))), anySecret, passes},
 		{"the same, in the namespace of the claim", cinderPod, withSecret("", name), anySecret, passes},
 		{"its own PV, with its Secret", cinderPod, withSecret("flex-provisioner", name), "", passes},
 		{"its own PV, with another of its Secrets", cinderPod, withSecret("flex-provisioner", name+"-discovery"), "", passes},
