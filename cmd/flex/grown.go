@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"strings"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 )
@@ -14,7 +13,7 @@ var grownVerb = verb{
 }
 
 func grown(in *container, arguments []string) error {
-	if len(arguments) != 1 || arguments[0] == "" || !strings.Contains("0123456789", arguments[0][:1]) {
+	if len(arguments) != 1 || arguments[0] == "" || arguments[0][0] < '0' || arguments[0][0] > '9' {
 		return misused("a capacity is required, such as 2Gi or a number of bytes: flex grown CAPACITY")
 	}
 	uid, err := in.required(contract.PropClaimUID)
