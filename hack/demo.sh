@@ -129,7 +129,7 @@ mounted() {
 }
 
 directory_claim() {
-  title "a claim of the class node-directory, provisioned by 30 lines of bash"
+  title "a claim of the class node-directory, provisioned by 22 lines of bash"
   kubectl -n "$NS" apply -f - <<'CLAIM'
 apiVersion: v1
 kind: PersistentVolumeClaim
