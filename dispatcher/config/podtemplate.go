@@ -128,7 +128,7 @@ func (p *parser) checkGracePeriods(spec corev1.PodSpec) {
 func (p *parser) checkGracePeriod(name string, grace *int64) {
 	limit := max(p.cfg.Timeout, 30*time.Second)
 	if grace != nil && *grace > int64(limit/time.Second) {
-		p.invalid(keyPodTemplate, strconv.FormatInt(*grace, 10), "%s may not exceed %s plus 30 s", name, keyTimeout)
+		p.invalid(keyPodTemplate, strconv.FormatInt(*grace, 10), "%s may not exceed %s, or 30 s if that is longer", name, keyTimeout)
 	}
 }
 

@@ -182,7 +182,7 @@ func TestAClaimSaysThatTheLastGoodRevisionServesIt(t *testing.T) {
 		w.CreateClaim("data")
 		w.Until("data is bound", time.Minute, w.IsBound("data"))
 		for _, about := range []string{onData, "ConfigMap/gold"} {
-			w.MustEmitSome(about, "InvalidConfig", "last good revision", "stays in use")
+			w.MustEmitSome(about, "InvalidConfig", "last valid revision", "stays in use")
 		}
 		w.MustEmit("PersistentVolumeClaim/first", "InvalidConfig", 0)
 	})

@@ -126,7 +126,7 @@ func TestAClassWaitsForTheConfigThatItNames(t *testing.T) {
 	})
 }
 
-// TestAConfigThatNoLongerListsAClassServesItNoMore: its last good revision does not, either.
+// TestAConfigThatNoLongerListsAClassServesItNoMore: its last valid revision does not, either.
 func TestAConfigThatNoLongerListsAClassServesItNoMore(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.shared("gold")
@@ -211,7 +211,7 @@ func TestOfTwoConfigsForOneClassTheLastGoodRevisionGoesOn(t *testing.T) {
 			w.T.Errorf("the second claim was served by %s", got)
 		}
 		for _, about := range []string{"PersistentVolumeClaim/second", "ConfigMap/gold-7f8a", "ConfigMap/gold-2c4d"} {
-			w.MustEmitSome(about, "AmbiguousConfig", "gold-2c4d and gold-7f8a", "class gold", "keep one", "last good revision")
+			w.MustEmitSome(about, "AmbiguousConfig", "gold-2c4d and gold-7f8a", "class gold", "keep one", "last valid revision")
 		}
 		fakecluster.Delete(w, fakecluster.Admin, old)
 		w.Advance(time.Second)

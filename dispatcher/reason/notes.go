@@ -194,7 +194,7 @@ func Forged(namespace, job, revision, class, forget string) string {
 // annotation that releases the record of the run.
 func UndoFails(undo, outcome, namespace, job, forget string) string {
 	return fmt.Sprintf("the volume that an earlier run may have created must be deleted before the next one, and the Job %s that deletes it failed (%s). It is tried again. "+
-		"Remedy: an administrator must correct what the events of that Job name. The present ConfigMap is used if it names the same storage. Otherwise %s: the next run then starts, and the volume may stay "+
+		"Remedy: an administrator must correct what the events of that Job name. The present ConfigMap is used if it certainly reaches the same storage. Otherwise %s: the next run then starts, and the volume may stay "+
 		"in the storage", undo, outcome, annotateJob(namespace, job, forget))
 }
 

@@ -15,7 +15,7 @@ const (
 	ContainerOutput = "ContainerOutput"
 	// WaitingForConfig: no ConfigMap serves the class.
 	WaitingForConfig = "WaitingForConfig"
-	// AmbiguousConfig: several ConfigMaps claim the class, so the last good revision of them serves,
+	// AmbiguousConfig: several ConfigMaps claim the class, so the last valid revision of them serves,
 	// or none does.
 	AmbiguousConfig = "AmbiguousConfig"
 	// ClassNotListed: the class names a ConfigMap that does not list it.

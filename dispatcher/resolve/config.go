@@ -52,7 +52,7 @@ type Resolved struct {
 	// lies in it.
 	From   *corev1.ConfigMap
 	Faulty bool
-	// Fallback says why the last good revision is used in place of what the ConfigMaps of the class
+	// Fallback says why the last valid revision is used in place of what the ConfigMaps of the class
 	// say now, nil if they are used. Unused are these ConfigMaps.
 	Fallback *decide.Problem
 	Unused   []*corev1.ConfigMap
@@ -96,7 +96,7 @@ func (f *Resolver) Today(class *storagev1.StorageClass) Resolved {
 }
 
 // resolveConfig parses the class's config. While that is faulty, or is not the only one with the
-// class's label, the last good revision is used.
+// class's label, the last valid revision is used.
 func (f *Resolver) resolveConfig(r *Resolved) {
 	switch found := f.configsFor(r); {
 	case r.Target.Problem != nil:
@@ -128,7 +128,7 @@ func (f *Resolver) resolveOne(r *Resolved, cm *corev1.ConfigMap) {
 	r.Target.Problem = nil
 }
 
-// resolveLabelled finds the last good revision of several ConfigMaps that are labelled for a class.
+// resolveLabelled finds the last valid revision of several ConfigMaps that are labelled for a class.
 // A generator names a ConfigMap anew with each edit, and whoever may write ConfigMaps beside it
 // could otherwise stop the class.
 func (f *Resolver) resolveLabelled(r *Resolved, found []*corev1.ConfigMap) {
@@ -146,10 +146,10 @@ func (f *Resolver) resolveLabelled(r *Resolved, found []*corev1.ConfigMap) {
 	r.fallBack(good, decide.Problem{Reason: reason.AmbiguousConfig, Note: note}, found...)
 }
 
-// fallBack uses the last good revision in place of ConfigMaps that have a problem.
+// fallBack uses the last valid revision in place of ConfigMaps that have a problem.
 func (r *Resolved) fallBack(good config.Config, why decide.Problem, unused ...*corev1.ConfigMap) {
 	r.Config, r.Unused = good, unused
-	r.Fallback = decide.Problemf(why.Reason, "%s. Until then no change of the config is used for new volumes, and the last good revision, %s, stays in use", why.Note, good.Source.Revision())
+	r.Fallback = decide.Problemf(why.Reason, "%s. Until then no change of the config is used for new volumes, and the last valid revision, %s, stays in use", why.Note, good.Source.Revision())
 }
 
 // Delete finds how a volume that was made, or may have been, would be deleted: under the revision

@@ -43,6 +43,9 @@ type Task struct {
 	Volume volume.Spec
 	// InZone is true if pods can use the volume only in its zone.
 	InZone bool
+	// NodeZones are the zones whose nodes can use the volume, where the class names Cinder's zone by
+	// another name than theirs. There are none if all can.
+	NodeZones []string
 	// Options are what the class says about the PV's source.
 	mapper.Options
 

@@ -33,6 +33,9 @@ func (task *Task) setZone(c class) error {
 	}
 	task.InZone = c.zone == selectedZone || c.zone == "" && len(v.Zones) > 0
 	v.AnyZone = c.zone == ignoredZone
+	if c.zone != "" && c.zone != selectedZone && !v.AnyZone {
+		task.NodeZones = allowedZones(r)
+	}
 	if !v.AnyZone && !v.HasContent() && r.Source == nil && len(v.Zones) > 0 {
 		v.Zone = pick(v.Zones, r.UID)
 		v.Zones = []string{v.Zone}

@@ -49,6 +49,9 @@ func TestAllowedTopologiesReachTheZone(t *testing.T) {
 			if err != nil || task.Volume.Zone != tc.zone || task.InZone != tc.kept {
 				t.Fatalf("the zone is %q, kept there: %t, %v", task.Volume.Zone, task.InZone, err)
 			}
+			if named := tc.availability == "nova"; named != slices.Equal(task.NodeZones, []string{"east"}) || !named && task.NodeZones != nil {
+				t.Errorf("nodes of the zones %q can use it", task.NodeZones)
+			}
 			if tc.zone != "" && !slices.Equal(task.Volume.Zones, []string{tc.zone}) {
 				t.Errorf("it may be in %q", task.Volume.Zones)
 			}

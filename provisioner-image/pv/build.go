@@ -31,12 +31,12 @@ func Build(skeleton *corev1.PersistentVolume, source corev1.PersistentVolumeSour
 	return pv, nil
 }
 
-// RestrictToZone lets pods use the PV only on nodes of a zone.
-func RestrictToZone(pv *corev1.PersistentVolume, zone string) {
+// RestrictToZones lets pods use the PV only on nodes of these zones.
+func RestrictToZones(pv *corev1.PersistentVolume, zones ...string) {
 	pv.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{
 		NodeSelectorTerms: []corev1.NodeSelectorTerm{{
 			MatchExpressions: []corev1.NodeSelectorRequirement{{
-				Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpIn, Values: []string{zone},
+				Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpIn, Values: zones,
 			}},
 		}},
 	}}

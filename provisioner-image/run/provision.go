@@ -74,8 +74,11 @@ func (r *Runner) publish(ctx context.Context, task input.Task, v volume.Volume) 
 	if err != nil {
 		return nil, err
 	}
-	if task.InZone {
-		pv.RestrictToZone(task.PV, v.Zone)
+	switch {
+	case task.InZone:
+		pv.RestrictToZones(task.PV, v.Zone)
+	case len(task.NodeZones) > 0:
+		pv.RestrictToZones(task.PV, task.NodeZones...)
 	}
 	record := pv.Record{VolumeID: v.ID, Place: r.keeper.Place(), Access: access, Adopted: v.IsAdopted()}
 	if from := task.Request.Source; from != nil {

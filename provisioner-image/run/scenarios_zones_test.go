@@ -56,6 +56,7 @@ func TestPodsAreKeptWhereTheVolumeIs(t *testing.T) {
 		"selected-node":                   {both(far, inZones("selected-node", "far")), "far"},
 		"allowedTopologies":               {both(far, inZones("", "", "far")), "far"},
 		"a zone by name":                  {both(far, inZones("far", "east")), ""},
+		"a zone by name, of these nodes":  {both(far, inZones("far", "east", "east")), "east"},
 		"no zone":                         {inZones("", "east"), ""},
 		"zones ignored":                   {inZones("ignore", "east", "east"), ""},
 		"snapshot, allowedTopologies":     {both(inZones("", "", "a", "b", "nova"), snapshotted), "nova"},

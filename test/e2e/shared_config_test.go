@@ -65,7 +65,7 @@ func TestLastGoodRevisionOfTwoConfigsGoesOn(t *testing.T) {
 	claim := w.claim(class, "second")
 	w.bound(claim)
 	for _, about := range []metav1.Object{claim, cm, second} {
-		w.event(about, "AmbiguousConfig", cm.Name+" and "+second.Name, "last good revision")
+		w.event(about, "AmbiguousConfig", cm.Name+" and "+second.Name, "last valid revision")
 	}
 }
 
