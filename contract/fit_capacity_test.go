@@ -2,6 +2,7 @@ package contract_test
 
 import (
 	"fmt"
+	"math"
 	"testing"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
@@ -11,9 +12,9 @@ import (
 // may have fit into a termination message, too: what the kubelet cuts off counts as a failure.
 func TestResultsOfTheLargestExpandFit(t *testing.T) {
 	var results []contract.Result
-	for i := range contract.MaxBatch {
-		r := contract.NewResult(fmt.Sprintf("00000000-0000-0000-0000-%012d", i), contract.ExitDone)
-		r.Capacity = contract.Bytes(10 << 30)
+	for i := range contract.MaxBatchOf(contract.Expand) {
+		r := contract.NewResult(fmt.Sprintf("00000000-0000-0000-0000-%012d", i), 255)
+		r.Capacity = contract.Bytes(math.MaxInt64)
 		results = append(results, r)
 	}
 	if text := contract.EncodeResults(results, contract.MaxMessage-1); len(text) >= contract.MaxMessage {

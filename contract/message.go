@@ -14,6 +14,17 @@ const MaxMessage = 4096
 // message.
 const MaxBatch = MaxMessage / 64
 
+// mostExpands is MaxBatch for expands: each result has the capacity of its volume, in up to 20 digits.
+const mostExpands = MaxMessage / 96
+
+// MaxBatchOf returns how many requests of a verb have room for their results in one message.
+func MaxBatchOf(verb Verb) int {
+	if verb == Expand {
+		return mostExpands
+	}
+	return MaxBatch
+}
+
 // MaxFiles is the largest size of the files of a batch together, in bytes. They are stored in the
 // pod's annotations, which may be 256 KiB large.
 const MaxFiles = 200 << 10

@@ -214,7 +214,7 @@ func (a *Actor) awaitSlot(o *observe.Observation, d decide.AwaitSlot) Result {
 	}
 	a.Slots.Await(slots.KeyOf(cfg.Source), slots.Waiter{
 		Flow: slots.Flow{Namespace: o.At.Namespace, Verb: d.Verb}, UID: string(o.UID), Since: since, Limit: cfg.MaxParallel,
-		Group: o.GroupOf(d.Verb, d.MayBatch), Batch: cfg.BatchSize, Start: o.StartOf(d.Verb), Behind: d.Behind != nil, Node: o.NodeOfCancelled(d.Verb),
+		Group: o.GroupOf(d.Verb, d.MayBatch), Batch: cfg.BatchOf(d.Verb), Start: o.StartOf(d.Verb), Behind: d.Behind != nil, Node: o.NodeOfCancelled(d.Verb),
 	})
 	switch told := since.Add(slotAfter); {
 	case d.Behind != nil:

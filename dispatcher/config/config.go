@@ -82,3 +82,6 @@ const (
 
 // Supports reports whether the image supports a verb.
 func (c Config) Supports(v contract.Verb) bool { return slices.Contains(c.Verbs, v) }
+
+// BatchOf returns how many requests of a verb one Job may serve.
+func (c Config) BatchOf(verb contract.Verb) int { return min(c.BatchSize, contract.MaxBatchOf(verb)) }

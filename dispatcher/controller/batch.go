@@ -79,7 +79,7 @@ func (c *Controller) joinWaiters(ctx context.Context, first act.Member) []act.Me
 	}
 	cfg := first.O.ConfigFor(launch.Verb).Config
 	var out []act.Member
-	for _, uid := range c.slots.Join(first.O.UID, slots.KeyOf(cfg.Source), group, cfg.BatchSize-1) {
+	for _, uid := range c.slots.Join(first.O.UID, slots.KeyOf(cfg.Source), group, cfg.BatchOf(launch.Verb)-1) {
 		var m act.Member
 		var ready bool
 		err := c.recovering(ctx, string(uid), func() (err error) {

@@ -184,7 +184,7 @@ func (c *Controller) processNext(ctx context.Context) bool {
 	var waiting bool
 	err := c.recovering(ctx, string(uid), func() (err error) {
 		had := c.slots.Begin(uid)
-		defer func() { waiting = c.slots.End(uid, had) }()
+		defer func() { waiting = c.slots.End(uid, had, requeueAfter) }()
 		requeueAfter, err = c.reconcile(ctx, uid)
 		return err
 	})

@@ -134,7 +134,7 @@ func TestASlotOfARefusedJobStaysWithItsClaim(t *testing.T) {
 	if len(*enqueued) != 1 {
 		t.Fatalf("%v have a slot, and there is one", *enqueued)
 	}
-	s.End("a", had)
+	s.End("a", had, 0)
 	if len(*enqueued) != 2 {
 		t.Error("the slot was not used, and nobody else has got it")
 	}
@@ -150,7 +150,7 @@ func TestASlotOfAJobThatMayExistIsKeptForAWhile(t *testing.T) {
 		s.Use("a", jobOf("a"))
 		s.Unknown("a", jobOf("a"))
 		s.Assign(class)
-		if s.End("a", had); len(*enqueued) != 1 {
+		if s.End("a", had, 0); len(*enqueued) != 1 {
 			t.Fatal("the slot was given away, and the Job may exist")
 		}
 	}

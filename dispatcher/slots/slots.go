@@ -46,6 +46,8 @@ type Assignment struct {
 	flow  Flow
 	start Start
 	group string
+	// since is when the UID was assigned it.
+	since time.Time
 	// behind is set if the UID waited behind a Job that could not start.
 	behind bool
 	// until is until when it counts if the cache does not show its Job, of which it is unknown
@@ -108,19 +110,32 @@ func (s *Slots) Begin(uid types.UID) *Assignment {
 
 // End reassigns the slot that a UID had and did not use, because something else had to be done
 // first or the API server refused the Job: a UID that cannot be launched now must not hold up
-// another. Then the free slots of every class in which the UID has Jobs are assigned, since one of
+// another, unless its next step is due in a moment. Then the free slots of every class in which the UID has Jobs are assigned, since one of
 // them may have started or ended. It reports whether the UID waits, or has been assigned a slot
 // since. UIDs that have joined and are still neither launched nor dismissed, since the work has
 // panicked, wait again.
-func (s *Slots) End(uid types.UID, had *Assignment) bool {
+func (s *Slots) End(uid types.UID, had *Assignment, next time.Duration) bool {
 	s.dismissJoined(uid)
-	if had != nil && s.revoke(uid, had) {
+	if had != nil && !s.holds(had, next) && s.revoke(uid, had) {
 		s.Assign(had.ClassKey)
 	}
 	for _, job := range s.caches.Jobs.By(cluster.ByUID, string(uid)) {
 		s.Assign(KeyOfJob(job))
 	}
 	return s.waitsOrHasSlot(uid)
+}
+
+// For how long a UID holds a slot that it does not use yet, and how soon its next step must be due.
+// The consent of another namespace to a clone is read in about a second, and forgotten a minute
+// later. A clone that waited longer for a slot lost each one that it was assigned.
+const (
+	longestHold = 10 * time.Second
+	soon        = 2 * time.Second
+)
+
+// holds reports whether a UID keeps a slot until its next step, after this time.
+func (s *Slots) holds(a *Assignment, next time.Duration) bool {
+	return next > 0 && next <= soon && s.clock.Since(a.since) < longestHold
 }
 
 // waitsOrHasSlot reports whether a UID waits for a slot or has been assigned one.
@@ -199,7 +214,7 @@ func (s *Slots) Assign(at ClassKey) {
 	load := s.load(at)
 	for _, w := range queue.Next(load, queue.Limit()-load.Busy(), s.quotas(at, queue)) {
 		queue.Remove(w.UID)
-		s.assigned[types.UID(w.UID)] = &Assignment{ClassKey: at, flow: w.Flow, start: w.Start, group: w.Group, behind: w.Behind}
+		s.assigned[types.UID(w.UID)] = &Assignment{ClassKey: at, flow: w.Flow, start: w.Start, group: w.Group, since: s.clock.Now(), behind: w.Behind}
 		if w.Group != "" {
 			s.startPace(at, w)
 		}

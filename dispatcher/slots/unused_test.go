@@ -65,7 +65,7 @@ func TestANamespaceThatUsesNoSlotHoldsUpNoOther(t *testing.T) {
 				uid := next
 				had := s.Begin(uid)
 				clock.Step(10 * time.Millisecond)
-				s.End(uid, had) // a write came first
+				s.End(uid, had, 0) // a write came first
 				await(string(uid))
 			}
 			t.Error("it got no slot in 100 assignments")
@@ -86,10 +86,33 @@ func TestAnUnusedSlotIsForgottenWithItsFlow(t *testing.T) {
 		uid := fmt.Sprint("ci-run-", i)
 		s.Await(at, Waiter{UID: uid, Limit: 1, Flow: Flow{Namespace: uid, Verb: "provision"}, Since: clock.Now()})
 		had := s.Begin(types.UID(uid))
-		s.End(types.UID(uid), had)
+		s.End(types.UID(uid), had, 0)
 		clock.Step(time.Second)
 	}
 	if n := len(s.load(at).Served); n > 62 {
 		t.Errorf("%d flows are known, of which none has a Job or waits", n)
+	}
+}
+
+// A UID whose next step is due in a moment keeps its slot until then, and not for ever.
+func TestASlotIsHeldForAMoment(t *testing.T) {
+	for _, tc := range []struct {
+		next time.Duration
+		held int // steps
+	}{{0, 0}, {soon + time.Second, 0}, {soon, 5}, {time.Second, 10}} {
+		s, clock, enqueued := slotsWith(t)
+		s.Await(class, waiting("a", 1))
+		s.addWaiter(class, waiting("b", 1))
+		held := 0
+		for len(*enqueued) == 1 && held < 100 {
+			had := s.Begin("a")
+			if s.End("a", had, tc.next); len(*enqueued) == 1 {
+				held++
+				clock.Step(tc.next)
+			}
+		}
+		if held != tc.held {
+			t.Errorf("with its next step after %s, it has kept the slot for %d of them, want %d", tc.next, held, tc.held)
+		}
 	}
 }
