@@ -34,7 +34,8 @@ deps: ## install what is missing, by apt (root)
 .PHONY: build
 build: ## build the binaries into bin/, static
 	@mkdir -p bin
-	go build $(GOFLAGS_BUILD) -o bin/ $(BINARIES:%=./cmd/%)
+	go build $(GOFLAGS_BUILD) -o bin/ $(patsubst %,./cmd/%,$(filter-out flex,$(BINARIES)))
+	go build $(GOFLAGS_BUILD) -tags nethttpomithttp2 -o bin/ ./cmd/flex # HTTP/2, which it does not use, is 400 KB of it
 
 .PHONY: test
 test: ## unit and controller tests, with the race detector; no root, no network

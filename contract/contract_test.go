@@ -2,6 +2,7 @@ package contract_test
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -72,11 +73,24 @@ func TestNamesOfTheFirstVersionStayAsTheyAre(t *testing.T) {
 
 func TestNoTwoAPIPropertiesBecomeOneVariable(t *testing.T) {
 	seen := map[string]string{}
-	for _, name := range contract.APIProperties() {
+	for _, name := range slices.Concat(contract.APIProperties(), contract.EachProperties()) {
 		env := contract.EnvName(name)
 		if other, taken := seen[env]; taken {
 			t.Errorf("%s and %s both become %s", name, other, env)
 		}
 		seen[env] = name
+	}
+}
+
+// flex each gives a request of a batch the variables that the dispatcher gives to one alone.
+func TestOwnVariablesAreAPIPropertiesOfOneRequest(t *testing.T) {
+	shared := []string{contract.PropVerb, contract.PropStorageClass, contract.PropServiceAccount, contract.PropKubeAPI, contract.PropUndo}
+	for _, v := range (contract.Request{ListedVolume: "v"}).OwnVariables() {
+		shared = append(shared, v.Property)
+	}
+	all := contract.APIProperties()
+	slices.Sort(all)
+	if slices.Sort(shared); !slices.Equal(shared, all) {
+		t.Errorf("shared by a batch and own to a request: %q, and all: %q", shared, all)
 	}
 }

@@ -1,19 +1,16 @@
 #!/bin/bash
 # A provisioner on a node without a network: it makes a directory of the export at /export and describes the volume. The
-# dispatcher writes the PV (write-pv: dispatcher), so this one needs no kubectl, no token and no network.
+# dispatcher writes the PV (write-pv: dispatcher), so this one needs no token and no network.
 set -euo pipefail
 
 # The dispatcher chooses the PV's name, pvc-UID. No text of a user becomes part of a path.
 dir=/export/${FLEX_PV_NAME:?}
 
 provision() {
-  if [ "$FLEX_VOLUME_MODE" != Filesystem ]; then
-    echo "claim: a directory cannot be a raw block device: request volumeMode Filesystem"
-    exit 65
-  fi
+  [ "$FLEX_VOLUME_MODE" = Filesystem ] || flex refuse "a directory cannot be a raw block device: request volumeMode Filesystem"
   mkdir -p "$dir" # an earlier run may have made it
   chmod 0777 "$dir"
-  printf '{"source": {"nfs": {"server": "%s", "path": "%s"}}}' "$FLEX_NFS_SERVER" "$FLEX_NFS_PATH/$FLEX_PV_NAME" >/dev/termination-log
+  flex pv '{"spec":{"nfs":{"server":"'"$FLEX_NFS_SERVER"'","path":"'"$FLEX_NFS_PATH/$FLEX_PV_NAME"'"}}}'
 }
 
 case $1 in

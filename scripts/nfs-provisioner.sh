@@ -9,23 +9,17 @@ set -euo pipefail
 # (pvc-UID). No text of a user is part of it.
 below=${FLEX_DIRECTORY:-volumes}
 case $below in
-  /* | *..* | *[\"\\]*) echo "the parameter directory is $below: it must be below the export"; exit 78 ;;
+  /* | *..* | *[\"\\]*) flex misconfigured "the parameter directory is $below: it must be below the export" ;;
 esac
 mode=${FLEX_DIRECTORY_MODE:-0777}
-[[ $mode =~ ^[0-7]{3,4}$ ]] || { echo "the parameter directory-mode is $mode: it must be octal"; exit 78; }
+[[ $mode =~ ^[0-7]{3,4}$ ]] || flex misconfigured "the parameter directory-mode is $mode: it must be octal"
 place=$below/${FLEX_PV_NAME:?}
 
 provision() {
-  if [ "$FLEX_VOLUME_MODE" != Filesystem ]; then
-    echo "claim: a directory cannot be a raw block device: request volumeMode Filesystem"
-    exit 65
-  fi
+  [ "$FLEX_VOLUME_MODE" = Filesystem ] || flex refuse "a directory cannot be a raw block device: request volumeMode Filesystem"
   mkdir -p "/export/$place" # an earlier run may have made it
   chmod "$mode" "/export/$place"
-  kubectl patch --local -f /etc/flex/pv.json --type=merge -o json \
-    -p '{"spec":{"nfs":{"server":"'"$FLEX_NFS_SERVER"'","path":"'"$FLEX_NFS_PATH/$place"'"}}}' |
-    kubectl create --raw '/api/v1/persistentvolumes?fieldValidation=Strict' -f - ||
-    kubectl get --raw "/api/v1/persistentvolumes/$FLEX_PV_NAME" # a rerun finds it there
+  flex pv '{"spec":{"nfs":{"server":"'"$FLEX_NFS_SERVER"'","path":"'"$FLEX_NFS_PATH/$place"'"}}}'
 }
 
 case $1 in

@@ -22,28 +22,15 @@ copy() {
 announce() {
   timeout 10 wget -q -O /dev/null --header "Content-Type: application/json" --header "Idempotency-Key: $FLEX_CLAIM_UID" \
     --post-data '{"volume":"'"$FLEX_PV_NAME"'","bytes":'"$FLEX_SIZE"'}' "$FLEX_NOTIFY_URL" && return 0
-  echo "claim: the volume is ready, but could not be announced; the provisioner tries again"
-  exit 75
-}
-
-write() {
-  kubectl patch --local -f /etc/flex/pv.json --type=merge -o json -p '{"spec":{
-    "local": {"path": "'"$dir"'"},
-    "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [
-      {"key": "kubernetes.io/hostname", "operator": "In", "values": ["'"${FLEX_SELECTED_HOSTNAME:?}"'"]}]}]}}}}' |
-    kubectl create --raw '/api/v1/persistentvolumes?fieldValidation=Strict' -f - ||
-    kubectl get --raw "/api/v1/persistentvolumes/$FLEX_PV_NAME" # a rerun finds it there
+  flex again "the volume is ready, but could not be announced; the provisioner tries again"
 }
 
 case $1 in
   provision)
-    if [ "$FLEX_VOLUME_MODE" != Filesystem ]; then
-      echo "claim: a directory cannot be a raw block device: request volumeMode Filesystem"
-      exit 65
-    fi
+    [ "$FLEX_VOLUME_MODE" = Filesystem ] || flex refuse "a directory cannot be a raw block device: request volumeMode Filesystem"
     copy
     announce
-    write
+    flex pv --local "$dir"
     ;;
   delete) flex empty "$dir" "$dir".part.* ;; # its pods may still write there
   *) echo "this image supports the verbs provision and delete, not $1"; exit 64 ;;

@@ -48,6 +48,9 @@ func TestThePagesListEveryVariable(t *testing.T) {
 	for _, property := range contract.APIProperties() {
 		vars[contract.EnvName(property)] = "contract.APIProperties: " + property
 	}
+	for _, property := range contract.EachProperties() {
+		vars[contract.EnvName(property)] = "contract.EachProperties: " + property
+	}
 	tableOf(t, contractPage, "variable").mustList(t, 0, vars)
 }
 

@@ -63,7 +63,7 @@ var deleting = []script{
 		return []string{"/export/$place", base + "/$FLEX_PV_NAME", "/export/$below", base}
 	}},
 	{"isolated", func(base string) []string { return []string{"/export/", base + "/"} }},
-	{"file-server", func(base string) []string { return []string{"/dev/termination-log", base + "/../termination-log"} }},
+	{"file-server", func(string) []string { return nil }},
 }
 
 // world is a directory of volumes: of ten victims, and of an attacker, whose pod still runs.
@@ -114,7 +114,7 @@ func (w *world) delete(out *bytes.Buffer) *exec.Cmd {
 	w.t.Helper()
 	cmd := exec.CommandContext(w.t.Context(), "bash", "-c", w.text, "provision", "delete")
 	cmd.Env = []string{
-		"PATH=" + w.bin + ":/usr/bin:/bin", "FLEX_BASE_DIR=" + w.base, "FLEX_PV_NAME=pvc-" + attackerUID, "KUBECTL_SAYS=pvc-" + attackerUID + " Filesystem {}",
+		"PATH=" + w.bin + ":/usr/bin:/bin", "FLEX_BASE_DIR=" + w.base, "FLEX_PV_NAME=pvc-" + attackerUID, "FLEX_CLAIM_UID=" + attackerUID,
 	}
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // so that all of it can be stopped

@@ -22,7 +22,7 @@ const most = 5
 
 // empty deletes directories. The path of a directory's parent is followed as it is: whoever can
 // change that can delete the directory anyway. Below that nothing is followed.
-func empty(dirs []string) error {
+func empty(_ *container, dirs []string) error {
 	if len(dirs) == 0 {
 		return misused("a directory is required: flex empty DIR")
 	}

@@ -32,7 +32,7 @@ func TestPathOfMoreThanOneDirectoryIsRefused(t *testing.T) {
 // flex runs flex empty, and returns its exit code and what it prints.
 func flex(dirs ...string) (code int, says string) {
 	var out bytes.Buffer
-	code = execute(append([]string{"empty"}, dirs...), &out, &out)
+	code = execute(&container{out: &out, log: &out}, append([]string{"empty"}, dirs...))
 	return code, out.String()
 }
 

@@ -14,10 +14,21 @@ import (
 // verb is a subcommand.
 type verb struct {
 	name, arguments, does string
-	run                   func(arguments []string) error
+	// made says that the script may have created a volume when it runs the verb. Codes that promise
+	// that nothing was created are not for it: no volume would be looked for when the claim is
+	// deleted.
+	made bool
+	run  func(in *container, arguments []string) error
 }
 
-var verbs = []verb{emptyVerb}
+// verbs returns every verb, in the order of a script that uses them.
+func verbs() []verb {
+	all := []verb{eachVerb}
+	for _, v := range verdicts {
+		all = append(all, v.verb())
+	}
+	return append(all, pvVerb, noteVerb, grownVerb, emptyVerb, listVerb)
+}
 
 // usageError is a wrong use of the program: nothing was done, and nothing will be until the script
 // is corrected.
@@ -25,49 +36,58 @@ type usageError struct{ error }
 
 func misused(format string, a ...any) error { return usageError{fmt.Errorf(format, a...)} }
 
-func main() {
-	os.Exit(execute(os.Args[1:], os.Stdout, os.Stderr))
-}
+// ended is an end with an exit code of the script's own choice, or of the commands that it has run.
+// It has been reported.
+type ended int
+
+func (e ended) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
+
+func main() { os.Exit(execute(here(), os.Args[1:])) }
 
 // execute runs the verb that the arguments name, and returns the exit code.
-func execute(arguments []string, out, log io.Writer) int {
+func execute(in *container, arguments []string) int {
 	name := ""
 	if len(arguments) > 0 {
 		name = arguments[0]
 	}
 	switch name {
 	case "--version":
-		fmt.Fprintln(out, "flex", version.Get())
+		fmt.Fprintln(in.out, "flex", version.Get())
 		return contract.ExitDone
 	case "--help", "-h":
-		fmt.Fprint(out, usage())
+		fmt.Fprint(in.out, usage())
 		return contract.ExitDone
 	}
-	for _, v := range verbs {
+	for _, v := range verbs() {
 		if v.name == name {
-			return report(name, v.run(arguments[1:]), log)
+			return v.report(v.run(in, arguments[1:]), in.log)
 		}
 	}
-	fmt.Fprintf(log, "flex: unknown verb %q\n%s", name, usage())
+	fmt.Fprintf(in.log, "flex: unknown verb %q\n%s", name, usage())
 	return contract.ExitUsage
 }
 
 func usage() string {
 	var text strings.Builder
 	text.WriteString("usage:\n")
-	for _, v := range verbs {
+	for _, v := range verbs() {
 		fmt.Fprintf(&text, "  flex %s %s\n      %s\n", v.name, v.arguments, v.does)
 	}
 	return text.String()
 }
 
 // report prints an error, and returns the exit code that the contract gives it.
-func report(name string, err error, log io.Writer) int {
+func (v verb) report(err error, log io.Writer) int {
 	if err == nil {
 		return contract.ExitDone
 	}
-	fmt.Fprintf(log, "flex %s: %v\n", name, err)
-	if _, is := errors.AsType[usageError](err); is {
+	if code, is := errors.AsType[ended](err); is {
+		return int(code)
+	}
+	for line := range strings.Lines(err.Error()) {
+		fmt.Fprintf(log, "flex %s: %s\n", v.name, oneLine(line))
+	}
+	if _, is := errors.AsType[usageError](err); is && !v.made {
 		return contract.ExitUsage
 	}
 	return contract.ExitTempFail

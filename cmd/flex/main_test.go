@@ -3,10 +3,10 @@ package main
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -17,12 +17,13 @@ import (
 func TestMain(m *testing.M) {
 	switch filepath.Base(os.Args[0]) {
 	case "flex":
-		main()
+		in := here()
+		if dir := os.Getenv("FLEX_TEST_DIR"); dir != "" {
+			in.requests, in.pv, in.account = dir+"/request.json", dir+"/pv.json", dir+"/account"
+		}
+		os.Exit(execute(in, os.Args[1:]))
 	case "rm":
 		os.Exit(rmByPath(os.Args[1:]))
-	case "kubectl":
-		fmt.Println(os.Getenv("KUBECTL_SAYS"))
-		os.Exit(0)
 	}
 	os.Exit(m.Run())
 }
@@ -34,7 +35,7 @@ func programs(t *testing.T) string {
 	must(t, err)
 	bin := t.TempDir()
 	must(t, os.Chmod(bin, 0o755)) // for another user, too
-	for _, name := range []string{"flex", "rm", "kubectl"} {
+	for _, name := range []string{"flex", "rm"} {
 		must(t, os.Symlink(self, filepath.Join(bin, name)))
 	}
 	return bin
@@ -53,10 +54,10 @@ func TestExitCodesAreThoseOfTheContract(t *testing.T) {
 		code      int
 		says      string
 	}{
-		"no verb":       {nil, contract.ExitUsage, "usage:\n  flex empty DIR..."},
+		"no verb":       {nil, contract.ExitUsage, "usage:\n  flex each N COMMAND"},
 		"another verb":  {[]string{"fill", "/x"}, contract.ExitUsage, `unknown verb "fill"`},
 		"no directory":  {[]string{"empty"}, contract.ExitUsage, "a directory is required"},
-		"help":          {[]string{"--help"}, contract.ExitDone, "usage:\n  flex empty DIR..."},
+		"help":          {[]string{"--help"}, contract.ExitDone, "usage:\n  flex each N COMMAND"},
 		"version":       {[]string{"--version"}, contract.ExitDone, "flex "},
 		"nothing there": {[]string{"empty", t.TempDir() + "/such"}, contract.ExitDone, ""},
 		"no parent":     {[]string{"empty", t.TempDir() + "/no/such"}, contract.ExitTempFail, "may still exist elsewhere"},
@@ -64,7 +65,7 @@ func TestExitCodesAreThoseOfTheContract(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var says bytes.Buffer
-			if code := execute(test.arguments, &says, &says); code != test.code || !strings.Contains(says.String(), test.says) {
+			if code := execute(&container{out: &says, log: &says}, test.arguments); code != test.code || !strings.Contains(says.String(), test.says) {
 				t.Errorf("exit %d: %s", code, &says)
 			}
 		})
@@ -74,8 +75,14 @@ func TestExitCodesAreThoseOfTheContract(t *testing.T) {
 // Every node pulls the images that have it. It starts without what client-go and the API's types
 // initialize.
 func TestItIsASmallStaticProgram(t *testing.T) {
+	const withoutHTTP2 = "-tags nethttpomithttp2"
+	makefile, err := os.ReadFile("../../Makefile")
+	must(t, err)
+	if !strings.Contains(string(makefile), withoutHTTP2+" -o bin/ ./cmd/flex ") {
+		t.Errorf("the Makefile does not build it with %s, as this test does", withoutHTTP2)
+	}
 	binary := filepath.Join(t.TempDir(), "flex")
-	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-ldflags=-s -w", "-o", binary, ".")
+	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-ldflags=-s -w", "-tags", strings.Fields(withoutHTTP2)[1], "-o", binary, ".")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
@@ -85,12 +92,11 @@ func TestItIsASmallStaticProgram(t *testing.T) {
 	if info.Size() > 6<<20 {
 		t.Errorf("it has %d bytes", info.Size())
 	}
-	imports, err := exec.CommandContext(t.Context(), "go", "list", "-deps", ".").Output()
+	imports, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{if .Module}}{{.ImportPath}}{{end}}", ".").Output()
 	must(t, err)
-	for _, heavy := range []string{"k8s.io/", "net/http"} {
-		if strings.Contains(string(imports), "\n"+heavy) {
-			t.Errorf("it imports %s", heavy)
-		}
+	const module = "github.com/flex-provisioner/flex-provisioner/"
+	if got := strings.Fields(string(imports)); !slices.Equal(got, []string{module + "contract", module + "internal/version", module + "cmd/flex"}) {
+		t.Errorf("beside Go's own packages it has %q", got)
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 func (p *parser) properties() {
 	p.cfg.Properties = map[string]string{}
 	taken := map[string]string{}
-	for _, name := range contract.APIProperties() {
+	for _, name := range slices.Concat(contract.APIProperties(), contract.EachProperties()) {
 		taken[contract.EnvName(name)] = "the reserved property " + name
 	}
 	for _, key := range slices.Sorted(maps.Keys(p.src.Data)) {

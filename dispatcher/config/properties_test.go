@@ -2,6 +2,7 @@ package config_test
 
 import (
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -72,7 +73,7 @@ func TestTwoNamesOfOneVariableAreAFault(t *testing.T) {
 }
 
 func TestAPIPropertiesAreReserved(t *testing.T) {
-	for _, name := range contract.APIProperties() {
+	for _, name := range slices.Concat(contract.APIProperties(), contract.EachProperties()) {
 		t.Run(name, func(t *testing.T) {
 			mustFault(t, faultsOf(source(param(name, "x"))), map[string][]string{
 				"storageClass.parameters[" + name + "]": {contract.EnvName(name), "the reserved property " + name},

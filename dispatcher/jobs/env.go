@@ -20,33 +20,16 @@ func environment(p Plan) []corev1.EnvVar {
 	add := func(property, value string) {
 		vars = append(vars, corev1.EnvVar{Name: contract.EnvName(property), Value: literal(value)})
 	}
-	own := func(property, value string) {
-		if len(p.With) == 0 {
-			add(property, value)
+	add(contract.PropVerb, string(p.Verb))
+	if len(p.With) == 0 {
+		for _, own := range r.OwnVariables() {
+			add(own.Property, own.Value)
 		}
 	}
-	add(contract.PropVerb, string(p.Verb))
-	own(contract.PropPVName, r.PVName)
-	own(contract.PropUsername, r.Username)
-	own(contract.PropGroup, r.Group)
 	add(contract.PropStorageClass, r.Class)
 	add(contract.PropServiceAccount, p.Config.ServiceAccount)
 	add(contract.PropKubeAPI, p.KubeAPI)
-	own(contract.PropSize, strconv.FormatInt(r.Size, 10))
-	own(contract.PropClaimName, r.Name)
-	own(contract.PropClaimNamespace, r.Namespace)
-	own(contract.PropClaimUID, r.UID)
-	own(contract.PropAccessModes, strings.Join(r.AccessModes, ","))
-	own(contract.PropVolumeMode, r.VolumeMode)
-	own(contract.PropMountOptions, strings.Join(r.MountOptions, ","))
-	own(contract.PropReclaimPolicy, r.ReclaimPolicy)
-	own(contract.PropSelectedNode, r.SelectedNode)
-	own(contract.PropSelectedZone, r.SelectedZone)
-	own(contract.PropSelectedHost, r.SelectedTopology[corev1.LabelHostname])
 	add(contract.PropUndo, strconv.FormatBool(r.Undo))
-	if r.ListedVolume != "" {
-		own(contract.PropListedVolume, r.ListedVolume)
-	}
 	for _, name := range slices.Sorted(maps.Keys(r.Properties)) {
 		add(name, r.Properties[name])
 	}

@@ -54,15 +54,7 @@ func oneLine(text string, limit int) string {
 		}
 		return '?'
 	}, strings.ToValidUTF8(text, "?"))
-	return shortened(strings.Join(strings.Fields(printable), " "), limit)
-}
-
-// shortened returns the beginning of a text that is longer than limit bytes.
-func shortened(text string, limit int) string {
-	if len(text) <= limit {
-		return text
-	}
-	return strings.ToValidUTF8(text[:limit-len("…")], "") + "…"
+	return contract.Shorten(strings.Join(strings.Fields(printable), " "), limit)
 }
 
 // sentence explains the error to a user who knows the claim and its class, and nothing of Cinder.

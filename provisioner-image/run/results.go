@@ -7,13 +7,9 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
-const (
-	// mostNote is the length of a line that is about no single request. The results of the largest
-	// batch, two such lines and some bytes more are as long as a termination message.
-	mostNote = 200
-	// leastMessage is the length from which on a shortened message still says something.
-	leastMessage = 48
-)
+// mostNote is the length of a line that is about no single request. The results of the largest
+// batch, two such lines and some bytes more are as long as a termination message.
+const mostNote = 200
 
 // JudgeAll returns how a run ended. Its exit code says whether all tasks are done. A batch reports
 // each of them on a line of the message.
@@ -38,7 +34,7 @@ func JudgeAll(all []Ended) Result {
 	}
 	notes := noteAlone(alone) + noteWarnings(all)
 	// A message of the largest possible length would be taken for one that is cut off.
-	out.Message = lines(results, contract.MaxMessage-1-len(notes)) + notes
+	out.Message = contract.EncodeResults(results, contract.MaxMessage-1-len(notes)) + notes
 	return out
 }
 
@@ -72,47 +68,4 @@ func resultOf(uid string, judged Result) contract.Result {
 	}
 	r.Message = strings.TrimSuffix(rest.String(), "\n")
 	return r
-}
-
-// lines returns the results as lines that fit into so many bytes. What the results need without
-// their messages is always there; the messages have equal shares of the rest.
-func lines(results []contract.Result, room int) string {
-	messages := 0
-	for _, r := range results {
-		if r.Message != "" {
-			messages++
-		}
-		r.Message = ""
-		room -= len(line(r))
-	}
-	var out strings.Builder
-	for _, r := range results {
-		out.WriteString(fitting(r, room/max(messages, 1)))
-	}
-	return out.String()
-}
-
-// fitting returns the result as a line that its message makes at most so much longer. In JSON some
-// characters need more than one.
-func fitting(r contract.Result, room int) string {
-	text := r.Message
-	r.Message = ""
-	bare := line(r)
-	for limit := min(len(text), room); limit >= min(len(text), leastMessage) && limit > 0; limit = limit * 7 / 8 {
-		r.Message = shortened(text, limit)
-		if long := line(r); len(long) <= len(bare)+room {
-			return long
-		}
-	}
-	return bare
-}
-
-// line returns the result as a line. A result that could not be written would have its request
-// tried again alone.
-func line(r contract.Result) string {
-	text, err := r.Encode()
-	if err != nil {
-		return ""
-	}
-	return text
 }

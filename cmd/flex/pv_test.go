@@ -1,0 +1,293 @@
+package main
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+)
+
+const nfs = `{"spec":{"nfs":{"server":"filer","path":"/a"}}}`
+
+// The examples are those of RFC 7386, of objects, with one array of it.
+func TestMergePatch(t *testing.T) {
+	for _, test := range [][3]string{
+		{`{"a":"b"}`, `{"a":"c"}`, `{"a":"c"}`},
+		{`{"a":"b"}`, `{"b":"c"}`, `{"a":"b","b":"c"}`},
+		{`{"a":"b"}`, `{"a":null}`, `{}`},
+		{`{"a":"b","b":"c"}`, `{"a":null}`, `{"b":"c"}`},
+		{`{"a":["b"]}`, `{"a":"c"}`, `{"a":"c"}`},
+		{`{"a":"c"}`, `{"a":["b"]}`, `{"a":["b"]}`},
+		{`{"a":{"b":"c"}}`, `{"a":{"b":"d","c":null}}`, `{"a":{"b":"d"}}`},
+		{`{"a":[{"b":"c"}]}`, `{"a":[1]}`, `{"a":[1]}`},
+		{`{"e":null}`, `{"a":1}`, `{"e":null,"a":1}`},
+		{`{"a":"b"}`, `{"a":{"b":{"c":null}}}`, `{"a":{"b":{}}}`},
+		{`{}`, `{"a":{"bb":{"ccc":null}}}`, `{"a":{"bb":{}}}`},
+		{`{"n":12345678901234567890}`, `{"m":0.10}`, `{"n":12345678901234567890,"m":0.10}`},
+	} {
+		target, err := decode([]byte(test[0]))
+		must(t, err)
+		patch, err := decode([]byte(test[1]))
+		must(t, err)
+		want, err := decode([]byte(test[2]))
+		must(t, err)
+		if got := merged(target, patch); !reflect.DeepEqual(got, want) {
+			t.Errorf("%s and %s give %v", test[0], test[1], got)
+		}
+		if again, _ := decode([]byte(test[0])); !reflect.DeepEqual(target, again) {
+			t.Errorf("%s is changed to %v", test[0], target)
+		}
+	}
+}
+
+func TestPVIsWrittenWithThePatchAndTheSkeleton(t *testing.T) {
+	p := newPod(t, contract.Provision, 1)
+	k := p.serve()
+	if code := p.flex("pv", nfs); code != contract.ExitDone {
+		t.Fatalf("exit %d: %s", code, &p.says)
+	}
+	if len(k.asked) != 1 || k.asked[0] != "POST /api/v1/persistentvolumes?fieldValidation=Strict" {
+		t.Errorf("it asks %q", k.asked)
+	}
+	got, err := decode([]byte(k.pvs["pvc-"+uid(0)]))
+	must(t, err)
+	skeleton, err := decode([]byte(skeletonOf(uid(0))))
+	must(t, err)
+	patch, err := decode([]byte(nfs))
+	must(t, err)
+	if want := merged(skeleton, patch); !reflect.DeepEqual(got, want) {
+		t.Errorf("it writes %v", got)
+	}
+	if p.message() != "" || strings.Contains(p.says.String(), token) {
+		t.Errorf("it says %s%s", p.message(), &p.says)
+	}
+}
+
+func TestLocalPVIsOnItsNode(t *testing.T) {
+	p := newPod(t, contract.Provision, 1)
+	k := p.serve()
+	if code := p.flex("pv", "--local", `/volumes/"x`, `{"metadata":{"labels":{"a":"b"}}}`); code != contract.ExitDone {
+		t.Fatalf("exit %d: %s", code, &p.says)
+	}
+	var pv struct {
+		Metadata struct{ Labels map[string]string }
+		Spec     struct {
+			Local        struct{ Path string }
+			NodeAffinity struct {
+				Required struct {
+					NodeSelectorTerms []struct {
+						MatchExpressions []struct {
+							Key, Operator string
+							Values        []string
+						}
+					}
+				}
+			}
+		}
+	}
+	must(t, json.Unmarshal([]byte(k.pvs["pvc-"+uid(0)]), &pv))
+	where := pv.Spec.NodeAffinity.Required.NodeSelectorTerms[0].MatchExpressions[0]
+	if pv.Spec.Local.Path != `/volumes/"x` || where.Key != "kubernetes.io/hostname" || where.Operator != "In" || where.Values[0] != "host1" || pv.Metadata.Labels["a"] != "b" {
+		t.Errorf("it writes %+v", pv)
+	}
+}
+
+// The script may have created a volume, and exit codes that promise that it has not are not for flex
+// pv.
+func TestAWrongUseOfPVIsNotOneThatMadeNothing(t *testing.T) {
+	for name, test := range map[string]struct {
+		arguments []string
+		change    func(p *pod)
+		says      string
+	}{
+		"no patch":         {arguments: nil, says: "a patch is required"},
+		"no path":          {arguments: []string{"--local"}, says: "a path is required"},
+		"an empty path":    {arguments: []string{"--local", "", nfs}, says: "a path is required"},
+		"words":            {arguments: []string{"{}", "{}"}, says: "in single quotes"},
+		"no JSON":          {arguments: []string{`{"spec":`}, says: "must be a JSON object"},
+		"no object":        {arguments: []string{`[]`}, says: "must be a JSON object"},
+		"null":             {arguments: []string{`null`}, says: "must be a JSON object"},
+		"two objects":      {arguments: []string{`{}{}`}, says: "must be a JSON object"},
+		"no node":          {arguments: []string{"--local", "/a"}, change: func(p *pod) { p.env["FLEX_SELECTED_HOSTNAME"] = "" }, says: "WaitForFirstConsumer"},
+		"no skeleton":      {arguments: []string{nfs}, change: func(p *pod) { must(p.t, os.Remove(p.dir+"/pv.json")) }, says: "pv.json: no such file"},
+		"no certificate":   {arguments: []string{nfs}, change: func(p *pod) { must(p.t, os.Remove(p.dir+"/account/ca.crt")) }, says: "not the certificate"},
+		"another's":        {arguments: []string{nfs}, change: func(p *pod) { p.write("account/ca.crt", "") }, says: "does not answer"},
+		"a List, no name":  {arguments: []string{nfs}, change: func(p *pod) { p.write("pv.json", `{"kind":"List"}`); p.env["FLEX_PV_NAME"] = "" }, says: "begin the script with flex each"},
+		"a List, not in":   {arguments: []string{nfs}, change: func(p *pod) { p.write("pv.json", `{"kind":"List"}`) }, says: "does not contain the PersistentVolume"},
+		"no URL":           {arguments: []string{nfs}, change: func(p *pod) { p.env["FLEX_KUBE_API"] = "https://a b" }, says: "the URL of the API server"},
+		"a broken FLEX_PV": {arguments: []string{nfs}, change: func(p *pod) { p.env["FLEX_PV"] = "{" }, says: "in FLEX_PV"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPod(t, contract.Provision, 1)
+			k := p.serve()
+			if test.change != nil {
+				test.change(p)
+			}
+			if code := p.flex(append([]string{"pv"}, test.arguments...)...); code != contract.ExitTempFail || !strings.Contains(p.says.String(), test.says) {
+				t.Errorf("exit %d: %s", code, &p.says)
+			}
+			if len(k.pvs) > 0 {
+				t.Errorf("it has written %v", k.pvs)
+			}
+		})
+	}
+}
+
+// Of a batch, a command has its own PV, with flex each in FLEX_PV.
+func TestPVOfABatchIsFound(t *testing.T) {
+	for _, variable := range []string{"", skeletonOf(uid(1))} {
+		p := newPod(t, contract.Provision, 3)
+		k := p.serve()
+		p.env["FLEX_PV_NAME"], p.env["FLEX_PV"] = "pvc-"+uid(1), variable
+		if code := p.flex("pv", nfs); code != contract.ExitDone || len(k.pvs) != 1 || k.pvs["pvc-"+uid(1)] == "" {
+			t.Errorf("exit %d: %s: %v", code, &p.says, k.pvs)
+		}
+	}
+}
+
+func TestWhatTheAPIServerAnswers(t *testing.T) {
+	owned := skeletonOf(uid(0))
+	type reply = func(http.ResponseWriter, *http.Request)
+	for name, test := range map[string]struct {
+		there   string // a PV of the name
+		answers func(k *kubernetes) []reply
+		code    int
+		says    string
+		asked   int
+		slept   []time.Duration
+	}{
+		"of an earlier run": {there: owned, says: "exists already", asked: 2},
+		"of another claim":  {there: strings.ReplaceAll(owned, uid(0), uid(7)), code: 75, says: `"` + uid(7) + `" instead of "` + uid(0) + `", and its claim is "default/data"`, asked: 2},
+		"without a claim":   {there: `{"metadata":{}}`, code: 75, says: `claim-uid is "" instead`, asked: 2},
+		"one in deletion": {
+			there: strings.Replace(owned, `"annotations"`, `"deletionTimestamp":"2026-03-01T08:30:00Z","annotations"`, 1),
+			code:  75, says: "being deleted", asked: 2,
+		},
+		"deleted meanwhile": {
+			answers: func(*kubernetes) []reply { return []reply{says(409, "already exists")} },
+			says:    "is created", asked: 3, slept: []time.Duration{time.Second},
+		},
+		"forbidden": {
+			answers: func(*kubernetes) []reply {
+				return []reply{says(403, "the pod x may write only the PersistentVolume of its own claim\nclaim: forged")}
+			},
+			code: 75, says: "403, the pod x may write only the PersistentVolume of its own claim claim: forged. Remedy: correct the image", asked: 1,
+		},
+		"invalid":       {answers: func(*kubernetes) []reply { return []reply{says(422, "spec.nfs: Required value")} }, code: 75, says: "422, spec.nfs: Required value", asked: 1},
+		"unknown field": {answers: func(*kubernetes) []reply { return []reply{says(400, `unknown field "spec.nsf"`)} }, code: 75, says: `400, unknown field "spec.nsf"`, asked: 1},
+		"a redirect":    {answers: func(*kubernetes) []reply { return []reply{says(307, "", "Location", "https://192.0.2.1/")} }, code: 75, says: "307, Temporary Redirect", asked: 1},
+		"hidden":        {there: owned, answers: func(*kubernetes) []reply { return []reply{nil, says(403, "cannot get")} }, code: 75, says: "does not show it: 403, cannot get", asked: 2},
+		"busy once":     {answers: func(*kubernetes) []reply { return []reply{says(429, "too many")} }, says: "is created", asked: 2, slept: []time.Duration{time.Second}},
+		"busy for long": {
+			answers: func(*kubernetes) []reply {
+				return []reply{says(429, "", "Retry-After", "5"), says(429, "", "Retry-After", "3600"), says(503, "", "Retry-After", "soon")}
+			},
+			says: "is created", asked: 4, slept: []time.Duration{5 * time.Second, 10 * time.Second, 4 * time.Second},
+		},
+		"broken": {
+			answers: func(*kubernetes) []reply {
+				return []reply{says(500, "etcd"), says(500, "etcd"), says(500, "etcd"), says(500, "etcd")}
+			},
+			code: 75, says: "cannot answer: 500, etcd", asked: 4, slept: []time.Duration{time.Second, 2 * time.Second, 4 * time.Second},
+		},
+		"no answer": {
+			answers: func(k *kubernetes) []reply {
+				return []reply{k.hangsUp(false), k.hangsUp(false), k.hangsUp(false), k.hangsUp(false)}
+			},
+			code: 75, says: "does not answer", asked: 4, slept: []time.Duration{time.Second, 2 * time.Second, 4 * time.Second},
+		},
+		"a lost answer": {
+			answers: func(k *kubernetes) []reply { return []reply{k.hangsUp(true)} },
+			says:    "exists already", asked: 3, slept: []time.Duration{time.Second},
+		},
+		"a lost answer, and broken then": {
+			answers: func(k *kubernetes) []reply { return []reply{k.hangsUp(true), nil, says(500, "etcd")} },
+			says:    "exists already", asked: 5, slept: []time.Duration{time.Second, 2 * time.Second},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPod(t, contract.Provision, 1)
+			k := p.serve()
+			if test.answers != nil {
+				k.answers = test.answers(k)
+			}
+			if test.there != "" {
+				k.pvs["pvc-"+uid(0)] = test.there
+			}
+			if code := p.flex("pv", nfs); code != test.code || !strings.Contains(p.says.String(), test.says) {
+				t.Errorf("exit %d: %s", code, &p.says)
+			}
+			if len(k.asked) != test.asked || !reflect.DeepEqual(p.slept, test.slept) {
+				t.Errorf("it asks %q, and waits %s", k.asked, p.slept)
+			}
+			if strings.Contains(p.says.String(), token) || strings.Contains(p.says.String(), "\nclaim: ") {
+				t.Errorf("it says %s", &p.says)
+			}
+		})
+	}
+}
+
+// A server that accepts and says nothing is one that does not answer.
+func TestARequestEndsWithoutAnAnswer(t *testing.T) {
+	p := newPod(t, contract.Provision, 1)
+	silent := func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // without which the end of the connection is not seen
+		<-r.Context().Done()
+	}
+	p.serve(silent)
+	api, err := (&container{account: p.dir + "/account", get: func(name string) string { return p.env[name] }}).server()
+	must(t, err)
+	if api.client.Timeout != patience {
+		t.Errorf("a request ends after %s", api.client.Timeout)
+	}
+	api.client.Timeout = 100 * time.Millisecond
+	if says, err := api.createOnce("pvc-1", "1", []byte("{}")); err == nil || !strings.Contains(err.Error(), "does not answer") {
+		t.Errorf("it says %s, %v", says, err)
+	}
+}
+
+// With write-pv: dispatcher the pod has no token.
+func TestWithoutATokenThePVIsDescribed(t *testing.T) {
+	for name, test := range map[string]struct {
+		arguments []string
+		message   string // a JSON object
+		says      string // of a failure
+	}{
+		"a source":          {arguments: []string{nfs}, message: `{"source":{"nfs":{"server":"filer","path":"/a"}}}`},
+		"the same capacity": {arguments: []string{`{"spec":{"capacity":{"storage":"1Gi"},"nfs":{"server":"f","path":"/"}}}`}, message: `{"source":{"nfs":{"server":"f","path":"/"}}}`},
+		"a larger capacity": {arguments: []string{`{"spec":{"capacity":{"storage":"2Gi"},"nfs":{"server":"f","path":"/"}}}`}, message: `{"source":{"nfs":{"server":"f","path":"/"}},"capacity":"2Gi"}`},
+		"a number":          {arguments: []string{`{"spec":{"capacity":{"storage":2147483648},"nfs":{}}}`}, message: `{"source":{"nfs":{}},"capacity":2147483648}`},
+		"a node": {
+			arguments: []string{"--local", "/v/x"},
+			message:   `{"source":{"local":{"path":"/v/x"}},"nodeAffinity":{"required":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"kubernetes.io/hostname","operator":"In","values":["host1"]}]}]}}}`,
+		},
+		"an annotation":      {arguments: []string{`{"metadata":{"annotations":{"a":"b"}},"spec":{"nfs":{}}}`}, says: "changes more than the volume source"},
+		"a policy":           {arguments: []string{`{"spec":{"volumeMode":null,"nfs":{}}}`}, says: "changes more than the volume source"},
+		"more of a capacity": {arguments: []string{`{"spec":{"capacity":{"storage":{}},"nfs":{}}}`}, message: `{"source":{"nfs":{}},"capacity":{}}`},
+		"too long":           {arguments: []string{`{"spec":{"nfs":{"path":"` + strings.Repeat("x", 5000) + `"}}}`}, says: "of which 4096 are kept"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPod(t, contract.Provision, 1)
+			p.write("message", strings.Repeat("of an earlier call\n", 100))
+			code := p.flex(append([]string{"pv"}, test.arguments...)...)
+			if test.says != "" {
+				if code != contract.ExitTempFail || !strings.Contains(p.says.String(), test.says) {
+					t.Errorf("exit %d: %s", code, &p.says)
+				}
+				return
+			}
+			got, err := decode([]byte(p.message()))
+			want, _ := decode([]byte(test.message))
+			if code != contract.ExitDone || err != nil || !reflect.DeepEqual(got, want) {
+				t.Errorf("exit %d: %s: %s", code, &p.says, p.message())
+			}
+		})
+	}
+}

@@ -1,0 +1,207 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+)
+
+// recipe is a script of scripts, with what its config and its pod have.
+type recipe struct {
+	properties []string // each a variable and its value
+	replace    func(base string) []string
+	path       string // of the volume's directory, below base
+	pv         string // what the PV has, without blanks
+}
+
+const onHost1 = `"nodeAffinity":{"required":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"kubernetes.io/hostname","operator":"In","values":["host1"]}]}]}}`
+
+// PV stands for the name of the PersistentVolume, and BASE for the directory.
+var recipes = map[string]recipe{
+	"directory": {pv: `"local":{"path":"BASE/PV"},` + onHost1, path: "PV"},
+	"seed": {
+		properties: []string{"FLEX_NOTIFY_URL", "http://inventory.example", "HOSTNAME", "pod-1"}, pv: `"local":{"path":"BASE/PV"},` + onHost1, path: "PV",
+		replace: func(base string) []string { return []string{"/seed/", base + "/../seed/"} },
+	},
+	"nfs": {
+		properties: []string{"FLEX_NFS_SERVER", "filer", "FLEX_NFS_PATH", "/exports"}, pv: `"nfs":{"path":"/exports/volumes/PV","server":"filer"}`, path: "volumes/PV",
+		replace: func(base string) []string { return []string{"/export/$", base + "/$"} },
+	},
+	"isolated": {
+		properties: []string{"FLEX_NFS_SERVER", "filer", "FLEX_NFS_PATH", "/exports"}, pv: `"nfs":{"path":"/exports/PV","server":"filer"}`, path: "PV",
+		replace: func(base string) []string { return []string{"/export/$", base + "/$"} },
+	},
+	"file-server": {properties: []string{"FLEX_SERVER", "filer", "FLEX_EXPORT", "/exports"}, pv: `"nfs":{"path":"/exports/PV","server":"filer"}`, path: "PV"},
+}
+
+// script returns a command that runs a script in a pod, and the directory of its volumes.
+func (p *pod) script(name, verb string) (cmd *exec.Cmd, base string) {
+	p.t.Helper()
+	r := recipes[name]
+	source, err := os.ReadFile("../../scripts/" + name + "-provisioner.sh")
+	must(p.t, err)
+	base = p.dir + "/flex-volumes"
+	must(p.t, os.MkdirAll(base, 0o755))
+	p.write("seed/settings", "workers = 4")
+	text := string(source)
+	if r.replace != nil {
+		text = strings.NewReplacer(r.replace(base)...).Replace(text)
+	}
+	p.write("provision", text)
+	must(p.t, os.Chmod(p.dir+"/provision", 0o755))
+	p.env["FLEX_BASE_DIR"], p.env["FLEX_VERB"] = base, verb
+	for i := 0; i < len(r.properties); i += 2 {
+		p.env[r.properties[i]] = r.properties[i+1]
+	}
+	cmd = exec.CommandContext(p.t.Context(), p.dir+"/provision", verb)
+	p.says.Reset()
+	bin := programs(p.t)
+	must(p.t, os.WriteFile(bin+"/wget", []byte("#!/bin/bash\n"), 0o755)) //nolint:gosec // it is a program
+	cmd.Env, cmd.Stdout, cmd.Stderr = p.environ(bin), &p.says, &p.says
+	return cmd, base
+}
+
+func (r recipe) in(text, base, id string) string {
+	return strings.NewReplacer("PV", contract.PVName(id), "BASE", base).Replace(text)
+}
+
+func TestScriptsProvisionAndDelete(t *testing.T) {
+	found, err := filepath.Glob("../../scripts/*-provisioner.sh")
+	must(t, err)
+	if len(found) != len(recipes)+1 { // that of environment needs kubectl
+		t.Errorf("scripts: %q", found)
+	}
+	oneAccess := func(_ int, r *contract.Request) { r.AccessModes = []string{"ReadWriteOnce"} }
+	for name, r := range recipes {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPod(t, contract.Provision, 1, oneAccess)
+			var k *kubernetes
+			if name != "isolated" {
+				k = p.serve()
+			}
+			dir := ""
+			for range 2 { // every run may be repeated
+				cmd, base := p.script(name, "provision")
+				if code := exitOf(t, cmd.Run()); code != contract.ExitDone {
+					t.Fatalf("exit %d: %s", code, &p.says)
+				}
+				dir = base + "/" + r.in(r.path, base, uid(0))
+				info, err := os.Stat(dir)
+				must(t, err)
+				if info.Mode().Perm() != 0o777 {
+					t.Errorf("the directory has the mode %o", info.Mode().Perm())
+				}
+				wrote := p.message()
+				if k != nil {
+					wrote = k.pvs["pvc-"+uid(0)]
+				}
+				if want := r.in(r.pv, base, uid(0)); !strings.Contains(strings.ReplaceAll(wrote, " ", ""), strings.Split(want, `,"nodeAffinity`)[0]) {
+					t.Errorf("it writes %s, want %s", wrote, want)
+				}
+				if strings.Contains(r.pv, onHost1) != strings.Contains(wrote, onHost1) {
+					t.Errorf("it writes the node affinity %s", wrote)
+				}
+			}
+			for range 2 {
+				cmd, _ := p.script(name, "delete")
+				if code := exitOf(t, cmd.Run()); code != contract.ExitDone {
+					t.Fatalf("exit %d: %s", code, &p.says)
+				}
+				if _, err := os.Stat(dir); !os.IsNotExist(err) {
+					t.Errorf("the directory is not deleted: %v", err)
+				}
+			}
+			cmd, _ := p.script(name, "expand")
+			if code := exitOf(t, cmd.Run()); code != contract.ExitUsage {
+				t.Errorf("another verb: exit %d: %s", code, &p.says)
+			}
+		})
+	}
+}
+
+func TestScriptsRefuseWhatADirectoryIsNot(t *testing.T) {
+	for name := range recipes {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPod(t, contract.Provision, 1, func(_ int, r *contract.Request) { r.VolumeMode = "Block" })
+			k := p.serve()
+			cmd, base := p.script(name, "provision")
+			const want = "claim: a directory cannot be a raw block device: request volumeMode Filesystem\n"
+			if code := exitOf(t, cmd.Run()); code != contract.ExitBadRequest || p.says.String() != want || len(k.asked) > 0 {
+				t.Errorf("exit %d: %s: %q", code, &p.says, k.asked)
+			}
+			if made, err := os.ReadDir(base); err != nil || len(made) > 0 {
+				t.Errorf("it creates %v, %v", made, err)
+			}
+		})
+	}
+	p := newPod(t, contract.Provision, 1)
+	p.serve()
+	cmd, _ := p.script("directory", "provision")
+	if code := exitOf(t, cmd.Run()); code != contract.ExitBadRequest || !strings.Contains(p.says.String(), "request ReadWriteOnce") {
+		t.Errorf("many nodes: exit %d: %s", code, &p.says)
+	}
+	for variable, value := range map[string]string{"FLEX_DIRECTORY": "../x", "FLEX_DIRECTORY_MODE": "rwx"} {
+		p := newPod(t, contract.Provision, 1)
+		p.env[variable] = value
+		cmd, base := p.script("nfs", "provision")
+		if code := exitOf(t, cmd.Run()); code != contract.ExitConfig || !strings.HasPrefix(p.says.String(), "the parameter directory") {
+			t.Errorf("%s: exit %d: %s", variable, code, &p.says)
+		}
+		if made, err := os.ReadDir(base); err != nil || len(made) > 0 {
+			t.Errorf("it creates %v, %v", made, err)
+		}
+	}
+}
+
+func TestTheFileServerServesABatch(t *testing.T) {
+	const n = 20
+	block := func(n int, r *contract.Request) {
+		if n == 4 {
+			r.VolumeMode = "Block"
+		}
+	}
+	p := newPod(t, contract.Provision, n, block)
+	k := p.serve()
+	cmd, base := p.script("file-server", "provision")
+	if code := exitOf(t, cmd.Run()); code != contract.ExitBadRequest || len(k.pvs) != n-1 {
+		t.Fatalf("exit %d, %d PVs: %s", code, len(k.pvs), &p.says)
+	}
+	got := p.results()
+	for i := range n {
+		want := fmt.Sprintf(`"path":"/exports/pvc-%s"`, uid(i))
+		if r := got[uid(i)]; i != 4 && (!r.IsDone() || r.Message != "" || !strings.Contains(k.pvs["pvc-"+uid(i)], want)) || i == 4 && (r.IsDone() || contract.ForClaim(r.Message) == "") {
+			t.Errorf("claim %d has %+v, and the PV %s", i, r, k.pvs["pvc-"+uid(i)])
+		}
+	}
+	p.env["FLEX_VERB"] = "delete"
+	cmd, _ = p.script("file-server", "delete")
+	if code := exitOf(t, cmd.Run()); code != contract.ExitDone || len(p.results()) != n {
+		t.Errorf("exit %d: %s", code, &p.says)
+	}
+	if left, err := os.ReadDir(base); err != nil || len(left) > 0 {
+		t.Errorf("it leaves %v, %v", left, err)
+	}
+}
+
+// A recipe is to be read at a glance.
+func TestScriptsAreShort(t *testing.T) {
+	found, err := filepath.Glob("../../scripts/*-provisioner.sh")
+	must(t, err)
+	for _, path := range found {
+		content, err := os.ReadFile(path)
+		must(t, err)
+		if lines := strings.Count(string(content), "\n"); lines > 60 {
+			t.Errorf("%s has %d lines", path, lines)
+		}
+		if strings.Contains(string(content), "kubectl ") && !strings.Contains(path, "environment") {
+			t.Errorf("%s uses kubectl", path)
+		}
+	}
+}
