@@ -40,7 +40,9 @@ func TestMain(m *testing.M) {
 	if world := os.Getenv(worldVariable); world != "" {
 		os.Exit(called(world, filepath.Base(os.Args[0]), os.Args[1:]))
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	_ = os.RemoveAll(flexDir)
+	os.Exit(code)
 }
 
 // call is one call of a program.

@@ -118,9 +118,13 @@ func (w *world) remove(name string) {
 	must(w.t, os.Remove(filepath.Join(w.dir, name)))
 }
 
+// flexDir is where the program flex is, once a test has needed it.
+var flexDir string
+
 // flex returns the program of this repository, built so that it looks for its files in the world.
 var flex = sync.OnceValue(func() string {
 	dir, err := os.MkdirTemp("", "flex-")
+	flexDir = dir
 	if err == nil {
 		err = buildFlex(dir)
 	}
