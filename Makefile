@@ -15,7 +15,7 @@ TOOL := go tool -modfile=tools.mod
 # the second starts processes, which are built without it, or measures time, and the others count in large worlds, over hours of their time, or at every kill point,
 # what smaller ones do under the race detector. make race gives it those of the controller, too.
 WALKS := TestEveryView|TestWalk|TestSeeds|TestHardWorlds|TestGatedDelete|TestForbiddenWords|TestModel
-PROCESSES := TestRunKilled|TestEveryBackendIs|TestRequestsThatChange|TestTwentyClaimsIn|TestAnAssignment|TestTheFirstRequest
+PROCESSES := TestRunKilled|TestEveryBackendIs|TestRequestsThatChange|TestTwentyClaimsIn|TestAnAssignment|TestTheFirstRequest|TestKilledAfterEachCall|TestApplianceThat|TestTwoRunsAtOnce
 KILL_POINTS := TestBatchKilled|TestExpandKilled|TestAdoptionKilled|TestVolumeThatAnOlderImage|TestWhatIsLeftIsReportedWhenTheLeader|TestDeathAt
 SCENARIOS := TestWorkIsLinear|TestABurstI|TestANewLeaderLooks|TestFailedJobsThatAreKept|TestAFullCluster|TestAnAnnotationThatAlways|TestTheSameNodeSelectedAgain|TestAProbeThatEnds|TestEachFurtherFullNode|TestRevisionOfItsOwn|TestRequestsAndEventsPerClaim|TestOfJobsThat|TestOneRunPerClaimAlsoInTwo|TestTwoLeadersWithStaleCaches|TestRecordBeforeStorageIsKeptFrom|TestRetriesGoOn|TestAPVThatDoesNotFit|TestManyDeletes|TestJobsThatCannotStartLeave|TestTheNewestRevisionOfEach|TestOneConfigServesEach|TestATenantThatEdits|TestARefusedClaimIsNo|TestMaxParallelHolds|TestMaxParallelOf|TestNoConfigThatCannotDelete|TestAnImageThatKeepsWriting|TestAClaimSaysThatTheUndo|TestDeletesAndProvisions|TestAPanicConcernsOnly|TestADeleteIsNotTried|TestADeleteThatFails|TestAnExpandThatFails|TestAClaimThatAlwaysComesBack
 SLOW := ^($(WALKS)|$(PROCESSES)|$(KILL_POINTS)|$(SCENARIOS))
@@ -40,7 +40,7 @@ build: ## build the binaries into bin/, static
 .PHONY: test
 test: ## unit and controller tests, with the race detector; no root, no network
 	CGO_ENABLED=1 $(GO_TEST) -race -skip '$(SLOW)' ./...
-	$(GO_TEST) -run '$(SLOW)' ./cmd/cinder-provisioner ./dispatcher/controller ./dispatcher/decide ./dispatcher/slots ./provisioner-image/run ./test ./test/model
+	$(GO_TEST) -run '$(SLOW)' ./cmd/cinder-provisioner ./dispatcher/controller ./dispatcher/decide ./dispatcher/slots ./provisioner-image/run ./test ./test/model ./test/recipes/remote
 	$(GO_TEST) -run '$(SLOW)' ./test/sim # alone: it uses every core, and its 120 seeds are to take at most 25 s
 
 .PHONY: race
@@ -99,6 +99,7 @@ lint: ## golangci-lint, shellcheck
 	shellcheck -x $(SCRIPTS)
 	hack/run-docs.sh --check docs/cinder.md
 	hack/run-docs.sh --check docs/migrate.md
+	for page in docs/recipes/*.md; do hack/run-docs.sh --check "$$page" || exit; done
 
 .PHONY: check
 check: deps lint ## lint, format and go.mod: everything a machine can tell without running the code

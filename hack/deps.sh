@@ -6,7 +6,7 @@ set -euo pipefail
 # tool:package. A tool that is on PATH is used wherever it comes from: docker's containerd.io, for
 # one, brings a runc and conflicts with Debian's.
 tools="
-  curl:curl  openssl:openssl  jq:jq  git:git  python3:python3
+  curl:curl  openssl:openssl  jq:jq  git:git  python3:python3  ssh:openssh-client
   make:make  gcc:gcc  shellcheck:shellcheck
   ip:iproute2  nsenter:util-linux  pgrep:procps  sysctl:procps  mount:mount
   runc:runc  buildah:buildah  mmdebstrap:mmdebstrap

@@ -20,19 +20,33 @@ go_image() {
   echo "$archive"
 }
 
-# bash_image NAME SCRIPT: Debian's static bash and busybox, flex, kubectl for the environment provisioner and the scripts of test/e2e, and the script.
-bash_image() {
-  local dir=$context/$1 archive
+# script_image NAME SCRIPT [PROGRAM...]: Debian's static bash and busybox, flex, the script, and programs of this machine with their libraries.
+# What runs on a box is beside the script.
+script_image() {
+  local dir=$context/$1 on_box=${2%-provisioner.sh}-on-box.sh archive
   mkdir -p "$dir/bin"
+  [ $# = 2 ] || hack/with-libraries.sh "$dir" "${@:3}"
   install -m 0755 /bin/bash-static "$dir/bin/bash"
-  install -m 0755 /bin/busybox bin/flex "$KUBE_BIN/kubectl" "$dir/bin"
+  install -m 0755 /bin/busybox bin/flex "$dir/bin"
   install -m 0755 "$2" "$dir/provision"
+  if [ -e "$on_box" ]; then
+    install -m 0644 scripts/box.sh "$dir/box"
+    install -m 0644 "$on_box" "$dir/on-box"
+    mkdir "$dir/etc" # ssh asks who runs it
+    echo "flex:x:65532:65532::/tmp:/bin/bash" >"$dir/etc/passwd"
+  fi
   archive=$(test/cluster/build-image.sh "$1:$TAG" "$dir" scripts/Dockerfile.bash)
   hack/check-image.sh "$archive"
   echo "$archive"
 }
 
-need_tools /bin/bash-static:bash-static /bin/busybox:busybox-static buildah:buildah jq:jq
+# bash_image NAME SCRIPT: with kubectl, for the environment provisioner and the scripts of test/e2e.
+bash_image() {
+  install -D -m 0755 "$KUBE_BIN/kubectl" "$context/$1/bin/kubectl"
+  script_image "$1" "$2"
+}
+
+need_tools /bin/bash-static:bash-static /bin/busybox:busybox-static buildah:buildah jq:jq curl:curl ssh:openssh-client
 [ -x "$KUBE_BIN/kubectl" ] || test/cluster/build.sh
 go_image flex-dispatcher Dockerfile.dispatcher flex-dispatcher
 go_image cinder-provisioner Dockerfile.cinder cinder-provisioner
@@ -42,3 +56,7 @@ bash_image custom-iscsi-provision scripts/environment-provisioner.sh
 bash_image nfs-provisioner scripts/nfs-provisioner.sh
 bash_image seed-provisioner scripts/seed-provisioner.sh
 bash_image isolated-provisioner scripts/isolated-provisioner.sh
+script_image http-provisioner scripts/http-provisioner.sh curl jq
+script_image iscsi-target-provisioner scripts/iscsi-target-provisioner.sh ssh jq
+script_image lvm-provisioner scripts/lvm-provisioner.sh ssh jq
+script_image zfs-provisioner scripts/zfs-provisioner.sh ssh jq

@@ -242,7 +242,7 @@ func TestEveryScriptThatDeletesIsAttacked(t *testing.T) {
 	for _, path := range scripts {
 		text, err := os.ReadFile(path)
 		must(t, err)
-		if strings.Contains(string(text), "delete)") {
+		if strings.Contains(string(text), "flex empty") { // and what it deletes is not on another machine
 			found = append(found, strings.TrimSuffix(filepath.Base(path), "-provisioner.sh"))
 		}
 	}
