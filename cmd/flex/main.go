@@ -17,7 +17,7 @@ type verb struct {
 	run                   func(arguments []string) error
 }
 
-var verbs = []verb{emptyVerb}
+var verbs = []verb{emptyVerb, quotaVerb}
 
 // usageError is a wrong use of the program: nothing was done, and nothing will be until the script
 // is corrected.

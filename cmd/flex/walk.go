@@ -58,7 +58,7 @@ func (w *walk) clear(dir *os.Root, path string, depth int) {
 
 // remove deletes an entry of a directory.
 func (w *walk) remove(dir *os.Root, name, path string, depth int) {
-	err := dir.Remove(name)
+	err := removeOne(dir, name)
 	if isNotEmpty(err) && depth == deepest {
 		if err = w.top.Rename(path, rand.Text()); err == nil { // no pod can have taken that name
 			w.moved++
@@ -81,7 +81,20 @@ func (w *walk) descend(dir *os.Root, name, path string, depth int) error {
 	}
 	defer below.Close()
 	w.clear(below, path+"/", depth+1)
-	return dir.Remove(name)
+	return removeOne(dir, name)
+}
+
+// removeOne deletes a file, an empty directory, or a subvolume of a btrfs with its content. Without
+// the capability SYS_ADMIN a subvolume is a directory like any other.
+func removeOne(dir *os.Root, name string) error {
+	err := dir.Remove(name)
+	if !isNotEmpty(err) || !isSubvolume(dir, name) {
+		return err
+	}
+	if destroy(dir, name) == nil {
+		return nil
+	}
+	return err
 }
 
 // failed notes the first thing that could not be deleted.
@@ -100,7 +113,11 @@ func enter(dir *os.Root, name string) (*os.Root, error) {
 	}
 	// Only what is not the last part is opened as a directory: a pipe in its place would be waited
 	// for.
-	return dir.OpenRoot(name + "/.")
+	below, err := dir.OpenRoot(name + "/.")
+	if err == nil && isSubvolume(below, ".") {
+		makeWritable(below)
+	}
+	return below, err
 }
 
 // isNotEmpty reports whether a directory was not deleted because of what is in it. A mount point is
