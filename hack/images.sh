@@ -20,21 +20,39 @@ go_image() {
   echo "$archive"
 }
 
-# bash_image NAME SCRIPT: Debian's static bash and busybox, kubectl, flex, and the script.
-bash_image() {
-  local dir=$context/$1 archive
-  mkdir -p "$dir"
+# shell_files NAME SCRIPT: Debian's static bash and busybox, flex, and the script.
+shell_files() {
+  local dir=$context/$1
+  mkdir -p "$dir/root"
   install -m 0755 /bin/bash-static "$dir/bash"
   install -m 0755 /bin/busybox "$dir/busybox"
   install -m 0755 bin/flex "$dir/flex"
-  install -m 0755 "$KUBE_BIN/kubectl" "$dir/kubectl"
   install -m 0755 "$2" "$dir/provision"
-  archive=$(test/cluster/build-image.sh "$1:$TAG" "$dir" scripts/Dockerfile.bash)
+}
+
+# shell_image NAME DOCKERFILE
+shell_image() {
+  local archive
+  archive=$(test/cluster/build-image.sh "$1:$TAG" "$context/$1" "$2")
   hack/check-image.sh "$archive"
   echo "$archive"
 }
 
-need_tools /bin/bash-static:bash-static /bin/busybox:busybox-static buildah:buildah jq:jq
+# bash_image NAME SCRIPT: with kubectl.
+bash_image() {
+  shell_files "$1" "$2"
+  install -m 0755 "$KUBE_BIN/kubectl" "$context/$1/kubectl"
+  shell_image "$1" scripts/Dockerfile.bash
+}
+
+# tools_image NAME SCRIPT PROGRAM...: with programs of Debian and their libraries.
+tools_image() {
+  shell_files "$1" "$2"
+  hack/with-libraries.sh "$context/$1/root" "${@:3}"
+  shell_image "$1" scripts/Dockerfile.tools
+}
+
+need_tools /bin/bash-static:bash-static /bin/busybox:busybox-static buildah:buildah jq:jq btrfs:btrfs-progs losetup:mount
 [ -x "$KUBE_BIN/kubectl" ] || test/cluster/build.sh
 go_image flex-dispatcher Dockerfile.dispatcher flex-dispatcher
 go_image cinder-provisioner Dockerfile.cinder cinder-provisioner
@@ -44,3 +62,6 @@ bash_image custom-iscsi-provision scripts/environment-provisioner.sh
 bash_image nfs-provisioner scripts/nfs-provisioner.sh
 bash_image seed-provisioner scripts/seed-provisioner.sh
 bash_image isolated-provisioner scripts/isolated-provisioner.sh
+tools_image btrfs-provisioner scripts/btrfs-provisioner.sh btrfs
+tools_image loop-provisioner scripts/loop-provisioner.sh
+tools_image loop-attacher scripts/loop-attacher.sh losetup
