@@ -31,7 +31,8 @@ var quotaVerb = verb{
 
 // quota turns on quotas. With simple ones a subvolume that a pod creates in its volume belongs to
 // the volume's group, and so to its limit (qgroup_auto_inherit in fs/btrfs/qgroup.c); with full ones
-// it belongs to none. The btrfs of Debian 12 cannot turn them on.
+// it belongs to none. The btrfs of Debian 12 cannot turn them on. A kernel that does not know simple
+// quotas answers EINVAL.
 func quota(arguments []string) error {
 	if len(arguments) != 1 {
 		return misused("one directory is required: flex quota DIR")
@@ -45,6 +46,9 @@ func quota(arguments []string) error {
 		command := struct{ command, status uint64 }{command: mode}
 		if err = ioctl(dir, iocQuotaCtl, unsafe.Pointer(&command)); err == nil { // #nosec G103 -- the kernel reads and writes this struct
 			return nil
+		}
+		if !errors.Is(err, syscall.EINVAL) {
+			break
 		}
 	}
 	switch {
