@@ -38,6 +38,9 @@ type walk struct {
 
 // clear deletes what is in a directory, at a path below the top, as far as one listing shows it.
 func (w *walk) clear(dir *os.Root, path string, depth int) {
+	if isSubvolume(dir, ".") {
+		makeWritable(dir)
+	}
 	list, err := dir.Open(".")
 	if err != nil {
 		w.failed(path, err)
@@ -113,11 +116,7 @@ func enter(dir *os.Root, name string) (*os.Root, error) {
 	}
 	// Only what is not the last part is opened as a directory: a pipe in its place would be waited
 	// for.
-	below, err := dir.OpenRoot(name + "/.")
-	if err == nil && isSubvolume(below, ".") {
-		makeWritable(below)
-	}
-	return below, err
+	return dir.OpenRoot(name + "/.")
 }
 
 // isNotEmpty reports whether a directory was not deleted because of what is in it. A mount point is
