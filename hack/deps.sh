@@ -12,6 +12,7 @@ tools="
   runc:runc  buildah:buildah  mmdebstrap:mmdebstrap
   nft:nftables  iptables:iptables  conntrack:conntrack  ethtool:ethtool  socat:socat
   qemu-storage-daemon:qemu-system-common  iscsi-inq:libiscsi-bin  fusermount3:fuse3  mkfs.xfs:xfsprogs  mkfs.ext4:e2fsprogs
+  btrfs:btrfs-progs  losetup:mount
 "
 # Debian's own files are wanted here: static binaries, headers, plugins that have no name on PATH.
 packages="

@@ -1,7 +1,7 @@
 #!/bin/bash
 # e2e-long.sh: everything that is too long for make e2e (make e2e-long). Each stage brings up what it needs from nothing,
 # takes it down, and must leave nothing; what each took is printed at the end.
-#   PART=NAME  only this stage: docs, noauth, keystone, credential, cinder17, cinder26, cinder28, zones, kube (the oldest Kubernetes), sim, mutants, fuzz, storms, attacks, everyday or scale
+#   PART=NAME  only this stage: docs, noauth, keystone, credential, cinder17, cinder26, cinder28, zones, kube (the oldest Kubernetes), sim, mutants, fuzz, storms, attacks, everyday, recipes or scale
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
 # shellcheck source=../test/lab.sh
@@ -15,6 +15,8 @@ OF_LOGINS='Cinder|Clone|Reserve|Portal|Twenty|Leak|Ceph|GrownDisk'
 OF_RELEASES='PortalHasMoved|CinderClaim|DataOfItsSource|ReserveWorkflow|BothPortals|GrownDisk|OnTheOther|PodsGroup|TwoPortals|WrongPassword|GrownVolume|LoggedOut|FibreChannelVolume|FlexVolumeIs'
 # Those that try what stolen tokens would.
 OF_ATTACKS='NodesDirectoriesGetsNoMore|WithoutItsGateIsRefused|ServesClaimsThat|BecomesOneOfTheProject|ReachesOnlySecretsOfItsClaim|WriteNoPVOfAnother|BecomesTheDispatcher|AttacksSucceed|LinksThatAPodSwaps'
+# Those of docs/recipes.
+OF_RECIPES='^TestRecipe'
 # Those that count requests and make thousands of claims.
 OF_SCALE='RequestsPerClaim|ThousandsOfWaiting'
 # Those that came of reports about other provisioners before they had a stage of their own, as the scripts that found them: test/everyday.md.
@@ -128,6 +130,22 @@ everyday() {
   MODE=noauth BACKENDS=lvm E2E_TAGS=e2e,everyday E2E_RUN="^($own)$|$OF_REPORTS" hack/e2e.sh
 }
 
+# recipes: the scripts of docs/recipes, first as processes, then in the cluster, and the commands of their pages on what a reader has.
+recipes() {
+  go test -count=1 -v ./test/recipes | tee "$TMP/recipes"
+  ! grep -E -- '--- SKIP|no tests to run' "$TMP/recipes" || die "a test was skipped, or there was none"
+  FLEX_DEPLOY=test/e2e/recipes MODE=noauth BACKENDS=lvm E2E_TAGS=e2e,long E2E_RUN=$OF_RECIPES hack/e2e.sh
+  local -x BACKENDS=lvm
+  ready_for_pages
+  truncate -s 2G "$LAB_STATE/kube/node1/btrfs"
+  mkfs.btrfs -q "$LAB_STATE/kube/node1/btrfs"
+  test/cluster/node.sh exec 1 mount -o loop "$LAB_STATE/kube/node1/btrfs" /var/lib/flex-volumes
+  run_page docs/recipes/btrfs.md
+  test/cluster/node.sh exec 1 umount -l /var/lib/flex-volumes
+  run_page docs/recipes/loop.md
+  take_down
+}
+
 # scale: the requests of a claim, and thousands of claims.
 scale() { MODE=noauth BACKENDS=lvm E2E_TAGS=e2e,long E2E_RUN=$OF_SCALE hack/e2e.sh; }
 
@@ -140,21 +158,23 @@ finish() {
   [ ! -e "$LAB_STATE" ] || take_down
   [ ! -s "$FLEX_RESULTS" ] || results
   rm -f "$FLEX_RESULTS"
+  rm -rf "$TMP"
   [ ${#DONE[@]} = 0 ] || printf '%s\n' "${DONE[@]}"
   [ $status = 0 ] || echo "e2e-long: FAILED in ${stage:-the beginning}"
 }
 
-[[ " docs noauth keystone credential cinder17 cinder26 cinder28 zones kube sim mutants fuzz storms attacks everyday scale " == *" ${PART:-docs} "* ]] || die "PART=$PART: the parts are named in $0"
+[[ " docs noauth keystone credential cinder17 cinder26 cinder28 zones kube sim mutants fuzz storms attacks everyday recipes scale " == *" ${PART:-docs} "* ]] || die "PART=$PART: the parts are named in $0"
 hack/deps.sh
 lab_lock
 if [ -e "$LAB_KUBECONFIG" ] || [ -e "$LAB_STATE/cinder/settings" ]; then
   die "the lab is up: take it down first (test/cluster/down.sh, test/cinder/down.sh)"
 fi
 FLEX_RESULTS=$(mktemp)
+TMP=$(mktemp -d)
 export FLEX_RESULTS
 trap finish EXIT
 trap 'exit 130' INT TERM
-for stage in ${PART:-docs noauth keystone credential cinder17 cinder26 cinder28 zones kube sim mutants fuzz storms attacks everyday scale}; do
+for stage in ${PART:-docs noauth keystone credential cinder17 cinder26 cinder28 zones kube sim mutants fuzz storms attacks everyday recipes scale}; do
   start=$SECONDS
   say "=== $stage"
   "$stage"

@@ -46,7 +46,7 @@ bash_image() {
   script_image "$1" "$2"
 }
 
-need_tools /bin/bash-static:bash-static /bin/busybox:busybox-static buildah:buildah jq:jq curl:curl ssh:openssh-client
+need_tools /bin/bash-static:bash-static /bin/busybox:busybox-static buildah:buildah jq:jq curl:curl ssh:openssh-client btrfs:btrfs-progs losetup:mount
 [ -x "$KUBE_BIN/kubectl" ] || test/cluster/build.sh
 go_image flex-dispatcher Dockerfile.dispatcher flex-dispatcher
 go_image cinder-provisioner Dockerfile.cinder cinder-provisioner
@@ -56,6 +56,9 @@ bash_image custom-iscsi-provision scripts/environment-provisioner.sh
 bash_image nfs-provisioner scripts/nfs-provisioner.sh
 bash_image seed-provisioner scripts/seed-provisioner.sh
 bash_image isolated-provisioner scripts/isolated-provisioner.sh
+script_image btrfs-provisioner scripts/btrfs-provisioner.sh btrfs
+script_image loop-provisioner scripts/loop-provisioner.sh
+script_image loop-attacher scripts/loop-attacher.sh losetup
 script_image http-provisioner scripts/http-provisioner.sh curl jq
 script_image iscsi-target-provisioner scripts/iscsi-target-provisioner.sh ssh jq
 script_image lvm-provisioner scripts/lvm-provisioner.sh ssh jq

@@ -7,7 +7,7 @@ root=$1
 shift
 mkdir -p "$root/bin"
 for program in "$@"; do
-  path=$(command -v "$program") || { echo "error: $program is not installed" >&2; exit 1; }
+  path=$(PATH=$PATH:/usr/sbin:/sbin command -v "$program") || { echo "error: there is no $program: make deps" >&2; exit 1; }
   install -m 0755 "$path" "$root/bin/"
   # A line of ldd is "NAME => PATH (ADDRESS)" or, for the loader, "PATH (ADDRESS)".
   ldd "$path" | sed -nE 's/^\s*(.* => )?(\/\S+) \(.*/\2/p' | while read -r library; do
