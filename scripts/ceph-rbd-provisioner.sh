@@ -19,7 +19,7 @@ ceph() {
     --client-mount-timeout 20 --rados-mon-op-timeout 20 --rados-osd-op-timeout 60 "$@" >"$work/out" 2>"$work/log" || code=$?
   case $code in 0) return 0 ;; 2) return 2 ;; esac
   cat "$work/log" >&2
-  if [ -z "$made" ] && grep -qE "Operation not permitted|Permission denied" "$work/log"; then # 77 promises that nothing was made
+  if [ -z "$made" ] && { [ $code = 13 ] || grep -q "Operation not permitted" "$work/log"; }; then # 77 promises that nothing was made
     flex denied "Ceph refuses the user of the Secret: an administrator must correct its key, or what it may do in the pool" || exit
   fi
   case $code in
@@ -42,15 +42,17 @@ clone() { # IMAGE
   ceph info "$1" || flex refuse "the pool cannot clone this source: it must be a volume of the same class" || exit
   [ -n "$(state_of_snapshot "$1")" ] || ceph snap create --no-progress "$1@$name"
   [ "$(state_of_snapshot "$1")" = true ] || ceph snap protect "$1@$name"
-  ceph clone --image-feature layering "$1@$name" "$name"
+  ceph clone --image-feature layering --dest-pool "$FLEX_POOL" "$1@$name" "$name"
 }
+# completed IMAGE: writes the image's note to the file out. A clone has that of its source, until it gets its own.
+completed() { ceph image-meta get "$1" flex && [ "$(jq -r .volume "$work/out")" = "$1" ]; }
 provision() {
   case $FLEX_VOLUME_MODE$FLEX_ACCESS_MODES in
     Filesystem*Many*) flex refuse "a file system on an image can be used on one node only: request ReadWriteOnce, or volumeMode Block" ;;
   esac
   jq '.requests[] | select(.uid == env.FLEX_CLAIM_UID)' /etc/flex/request.json >"$work/request"
   from=$(jq -r '.source | if . == null then "none" elif .pvName == "pvc-" + .uid then .pvName else "of-another-storage" end' "$work/request")
-  if ! ceph image-meta get "$name" flex; then # there is no image, or one that a run has not completed
+  if ! completed "$name"; then # there is no image, or one that a run has not completed
     made=yes
     ceph rm --no-progress "$name" || true
     if [ "$from" = none ]; then
@@ -60,7 +62,7 @@ provision() {
     fi
     flex note "$work/note" # what an audit needs to know of the claim
     ceph image-meta set "$name" flex "$(jq -c --arg from "$from" '. + {$from}' "$work/note")"
-    ceph image-meta get "$name" flex
+    completed "$name"
   fi
   made=yes
   [ "$(jq -r .from "$work/out")" = "$from" ] || flex refuse "the volume was created from another source: delete the claim, and create another one"
@@ -79,7 +81,7 @@ provision() {
 delete() {
   [ "${FLEX_LISTED_VOLUME:-$name}" = "$name" ] || flex again "the listed volume is not the claim's"
   ceph rm --no-progress "$name" || true
-  [ -n "${FLEX_UNDO:-}" ] || return 0
+  [ "$FLEX_UNDO" = true ] || return 0
   ceph ls --long --format json # a killed run has perhaps left the snapshot that it was to clone
   for image in $(jq -r '.[] | select(.snapshot == env.FLEX_PV_NAME).image' "$work/out"); do drop_snapshot "$image"; done
 }
@@ -87,7 +89,7 @@ list() {
   ceph ls --format json || flex misconfigured "Ceph has no pool $FLEX_POOL" || exit
   jq -r '.[] | select(startswith("pvc-"))' "$work/out" >"$work/images"
   while read -r image; do
-    ceph image-meta get "$image" flex || continue # it was deleted meanwhile, or a run has not completed it
+    completed "$image" || continue # it was deleted meanwhile, or a run has not completed it
     mv "$work/out" "$work/note"
     ceph info --format json "$image" || continue
     jq -c --slurpfile note "$work/note" '$note[0] + {size}' "$work/out"

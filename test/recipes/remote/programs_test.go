@@ -32,7 +32,7 @@ var played = map[string]program{
 }
 
 // watched are real programs after which a run can be killed: those that change something.
-var watched = []string{"curl", "flex", "mkdir", "mv", "rm", "rmdir", "fallocate"}
+var watched = []string{"curl", "flex", "mkdir", "mv", "rm", "rmdir", "fallocate", "rbd"}
 
 // The test's own binary is every program that a script changes something with, by the name of a
 // link to it.

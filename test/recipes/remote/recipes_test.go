@@ -26,7 +26,7 @@ type recipe struct {
 	source string
 	// refused changes a request into one that is refused.
 	refused func(*contract.Request)
-	// fill uses up the storage.
+	// fill uses up the storage. It is nil for one that does not say that it is full.
 	fill func(w *world)
 }
 
@@ -37,7 +37,11 @@ func many(r *contract.Request)  { r.AccessModes = []string{"ReadWriteMany"} }
 var first = claim(1).UID
 
 func recipes() []recipe {
-	return []recipe{overHTTP(), iscsiTarget(), overLVM(), overZFS()}
+	all := []recipe{overHTTP(), iscsiTarget(), overLVM(), overZFS()}
+	if os.Getenv(cephDirectory) != "" {
+		all = append(all, overCeph())
+	}
+	return all
 }
 
 func overHTTP() recipe {

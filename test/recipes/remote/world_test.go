@@ -34,7 +34,8 @@ type world struct {
 	// properties of the config.
 	properties map[string]string
 	appliance  *appliance
-	leaky      bool // and said so by the test itself
+	canaries   []string // secrets that the world has beside those of all worlds
+	leaky      bool     // and said so by the test itself
 
 	mu   sync.Mutex
 	said bytes.Buffer // everything that all runs have printed
@@ -248,7 +249,7 @@ func skeleton(r contract.Request) any {
 func (w *world) environment(verb contract.Verb, requests []contract.Request) []string {
 	env := []string{
 		"PATH=" + filepath.Join(w.dir, "bin") + ":/usr/bin:/bin:/usr/sbin", "HOME=/tmp", "TMPDIR=" + filepath.Join(w.dir, "tmp"), worldVariable + "=" + w.dir,
-		"FLEX_VERB=" + string(verb), "FLEX_STORAGE_CLASS=gold", "FLEX_KUBE_API=" + w.api.server.URL,
+		"FLEX_VERB=" + string(verb), fmt.Sprintf("FLEX_UNDO=%t", requests[0].Undo), "FLEX_STORAGE_CLASS=gold", "FLEX_KUBE_API=" + w.api.server.URL,
 	}
 	for name, value := range w.properties {
 		env = append(env, contract.EnvName(name)+"="+value)
@@ -281,7 +282,7 @@ func (w *world) calls() []call {
 // process of its machine, and a log by whoever reads logs.
 func (w *world) leaks() []string {
 	w.t.Helper()
-	secrets := []string{"CANARY"}
+	secrets := append([]string{"CANARY"}, w.canaries...)
 	for _, secret := range w.api.all("secrets") {
 		secrets = append(secrets, password(w.t, secret))
 	}
