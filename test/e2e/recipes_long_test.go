@@ -81,7 +81,7 @@ func TestRecipeBtrfs(t *testing.T) {
 		w.deleteClaim(c)
 		w.vanished(c)
 	}
-	equal(t, "what is left on the node", w.mustOnNode("1", "cd /var/lib/flex-volumes; find . | sort"), ".\n./.btrfs")
+	equal(t, "what is left on the node", w.mustOnNode("1", "cd /var/lib/flex-volumes; find . | sort"), ".\n./.btrfs\n./.btrfs/notes")
 	equal(t, "the quota groups that are left", w.mustOnNode("1", "btrfs qgroup show /var/lib/flex-volumes | grep -c ^64/ || true"), "0")
 }
 
@@ -144,7 +144,7 @@ func TestRecipeLoop(t *testing.T) {
 		w.vanished(c)
 		equal(t, "the disks of "+c.Name, strings.Join(w.disks(string(c.UID)), " "), "")
 	}
-	equal(t, "what is left on the node", w.mustOnNode("1", "cd /var/lib/flex-volumes; find . | sort; ls /run/flex-loop"), ".\n./.loop")
+	equal(t, "what is left on the node", w.mustOnNode("1", "cd /var/lib/flex-volumes; find . | sort; ls /run/flex-loop"), ".\n./.loop\n./.loop/notes")
 }
 
 // disks returns the loop devices of files with a text in their names. All nodes share the machine's.
