@@ -132,7 +132,7 @@ everyday() {
 
 # recipes: the scripts of docs/recipes, first as processes, then in the cluster, and the commands of their pages on what a reader has.
 recipes() {
-  go test -tags recipes -count=1 -v ./test/recipes/... | tee "$TMP/recipes"
+  go test -tags recipes -count=1 -timeout 30m -v ./test/recipes/... | tee "$TMP/recipes"
   ! grep -E -- '--- SKIP|no tests to run' "$TMP/recipes" || die "a test was skipped, or there was none"
   FLEX_DEPLOY=test/e2e/recipes MODE=noauth BACKENDS=lvm E2E_TAGS=e2e,long E2E_RUN=$OF_RECIPES hack/e2e.sh
   local -x BACKENDS=lvm

@@ -66,24 +66,29 @@ func New(t *testing.T, account string) *Server {
 func (k *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if r.Header.Get("Authorization") != "Bearer "+token {
-		w.WriteHeader(http.StatusUnauthorized)
-		return
-	}
 	const pvs, secrets = "/api/v1/persistentvolumes", "/api/v1/namespaces/" + Namespace + "/secrets"
-	key := path.Base(path.Dir(r.URL.Path)) + "/" + path.Base(r.URL.Path)
-	_, exists := k.objects[key]
 	switch {
+	case r.Header.Get("Authorization") != "Bearer "+token:
+		w.WriteHeader(http.StatusUnauthorized)
 	case r.Method == http.MethodPost && (r.URL.Path == pvs || r.URL.Path == secrets):
 		k.create(w, r)
-	case r.Method == http.MethodGet && path.Dir(r.URL.Path) == pvs && exists:
-		_ = json.NewEncoder(w).Encode(k.objects[key])
-	case r.Method == http.MethodDelete && path.Dir(r.URL.Path) == secrets && exists:
-		delete(k.objects, key)
-	case exists:
-		w.WriteHeader(http.StatusForbidden)
+	case r.Method == http.MethodGet && path.Dir(r.URL.Path) == pvs, r.Method == http.MethodDelete && path.Dir(r.URL.Path) == secrets:
+		k.getOrDelete(w, r)
 	default:
+		w.WriteHeader(http.StatusForbidden)
+	}
+}
+
+func (k *Server) getOrDelete(w http.ResponseWriter, r *http.Request) {
+	key := path.Base(path.Dir(r.URL.Path)) + "/" + path.Base(r.URL.Path)
+	o, exists := k.objects[key]
+	switch {
+	case !exists:
 		w.WriteHeader(http.StatusNotFound)
+	case r.Method == http.MethodGet:
+		_ = json.NewEncoder(w).Encode(o)
+	default:
+		delete(k.objects, key)
 	}
 }
 

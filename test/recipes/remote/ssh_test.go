@@ -13,6 +13,11 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/test/recipes/kube"
 )
 
+func (w *world) remove(name string) {
+	w.t.Helper()
+	must(w.t, os.Remove(filepath.Join(w.dir, name)))
+}
+
 func forEachBox(t *testing.T, test func(subtest)) {
 	t.Helper()
 	forEach(t, func(of subtest) {

@@ -33,9 +33,7 @@ func TestEachVerbCanBeRepeated(t *testing.T) {
 			w.mustEnd(w.run(contract.Delete, c), 0, "")
 			w.mustHaveNothing()
 		}
-		if e := w.run("resize", c); e.code != contract.ExitUsage {
-			t.Errorf("exit %d for a verb that does not exist", e.code)
-		}
+		w.mustEnd(w.run("resize", c), contract.ExitUsage, "this image has no verb resize")
 	})
 }
 

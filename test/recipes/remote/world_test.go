@@ -113,11 +113,6 @@ func (w *world) write(name, content string) {
 	must(w.t, os.WriteFile(filepath.Join(w.dir, name), []byte(content), 0o600))
 }
 
-func (w *world) remove(name string) {
-	w.t.Helper()
-	must(w.t, os.Remove(filepath.Join(w.dir, name)))
-}
-
 // flexDir is where the program flex is, once a test has needed it.
 var flexDir string
 
