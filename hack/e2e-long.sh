@@ -16,7 +16,7 @@ OF_RELEASES='PortalHasMoved|CinderClaim|DataOfItsSource|ReserveWorkflow|BothPort
 # Those that try what stolen tokens would.
 OF_ATTACKS='NodesDirectoriesGetsNoMore|WithoutItsGateIsRefused|ServesClaimsThat|BecomesOneOfTheProject|ReachesOnlySecretsOfItsClaim|WriteNoPVOfAnother|BecomesTheDispatcher|AttacksSucceed|LinksThatAPodSwaps'
 # Those of docs/recipes.
-OF_RECIPES='^TestRecipe'
+OF_RECIPES='^TestRecipe|NFSExamples|ManyClaimsShareFewJobs|WithoutAnyNetwork|IsAnnouncedBefore'
 # Those that count requests and make thousands of claims.
 OF_SCALE='RequestsPerClaim|ThousandsOfWaiting'
 # Those that came of reports about other provisioners before they had a stage of their own, as the scripts that found them: test/everyday.md.
@@ -33,13 +33,13 @@ docs() {
   take_down
 }
 
-# ready_for_pages: a cluster that holds the images and nothing else of ours, and what a reader has beside it.
+# ready_for_pages [recipes]: a cluster that holds the images and nothing else of ours, and what a reader has beside it.
 ready_for_pages() {
   local archives built
   hack/deps.sh openstack:python3-openstackclient
   test/cluster/up.sh
   MODE=noauth test/cinder/up.sh
-  built=$(hack/images.sh) # a process substitution would hide its failure
+  built=$(hack/images.sh "$@") # a process substitution would hide its failure
   mapfile -t archives <<<"$built"
   test/cluster/load-image.sh "${archives[@]}"
 }
@@ -130,20 +130,35 @@ everyday() {
   MODE=noauth BACKENDS=lvm E2E_TAGS=e2e,everyday E2E_RUN="^($own)$|$OF_REPORTS" hack/e2e.sh
 }
 
-# recipes: the scripts of docs/recipes, first as processes, then in the cluster, and the commands of their pages on what a reader has.
+# recipes: the scripts of docs/recipes, first as processes, then in the cluster, the table of what each can do, and the commands of their pages on what
+# a reader has.
 recipes() {
-  go test -count=1 -v ./test/recipes | tee "$TMP/recipes"
+  local page
+  local -x MODE=noauth BACKENDS=lvm,ceph RECIPES_CEPH=$LAB_STATE/cinder/ceph
+  hack/deps.sh rbd:ceph-common
+  test/cinder/up.sh
+  go test -tags recipes -count=1 -timeout 40m -v -exec "ip netns exec $LAB_NETNS" ./test/recipes/... | tee "$TMP/recipes"
   ! grep -E -- '--- SKIP|no tests to run' "$TMP/recipes" || die "a test was skipped, or there was none"
-  FLEX_DEPLOY=test/e2e/recipes MODE=noauth BACKENDS=lvm E2E_TAGS=e2e,long E2E_RUN=$OF_RECIPES hack/e2e.sh
-  local -x BACKENDS=lvm
-  ready_for_pages
+  KEEP='' FLEX_DEPLOY=test/e2e/recipes FLEX_IMAGES=recipes E2E_TAGS=e2e,long E2E_RUN=$OF_RECIPES hack/e2e.sh 2>&1 | tee -a "$TMP/recipes"
+  ticks "$TMP/recipes"
+  BACKENDS=lvm ready_for_pages recipes
   truncate -s 2G "$LAB_STATE/kube/node1/btrfs"
   mkfs.btrfs -q "$LAB_STATE/kube/node1/btrfs"
   test/cluster/node.sh exec 1 mount -o loop "$LAB_STATE/kube/node1/btrfs" /var/lib/flex-volumes
   run_page docs/recipes/btrfs.md
   test/cluster/node.sh exec 1 umount -l /var/lib/flex-volumes
-  run_page docs/recipes/loop.md
+  for page in loop directory file-server isolated; do run_page "docs/recipes/$page.md"; done
   take_down
+}
+
+# ticks LOG: the table of docs/recipes/README.md: each tick, and the tests that have passed for it.
+ticks() {
+  awk -F ' *[|] *' '
+    NR == FNR { if (/--- PASS: /) { sub(/.*--- PASS: /, ""); sub(/ .*/, ""); passed[$0] = 1 }; next }
+    $4 !~ /^`Test/ { next }
+    { n = split($4, tests, /`, `|`/); for (i = 1; i <= n; i++) if (tests[i] != "" && !(tests[i] in passed)) { print "not passed: " $2 ", " $3 ": " tests[i]; bad = 1 } }
+    { printf "%-14s %-24s %s\n", $2, $3, $4 }
+    END { exit bad }' "$1" docs/recipes/README.md || die "docs/recipes/README.md has ticks whose tests have not passed"
 }
 
 # scale: the requests of a claim, and thousands of claims.

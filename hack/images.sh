@@ -1,6 +1,6 @@
 #!/bin/bash
-# images.sh: builds every image of the project FROM scratch and prints the archive of each. Static
-# binaries, no timestamps: the same source gives the same content.
+# images.sh [recipes]: builds the images of the project FROM scratch and prints the archive of each. Those of docs/recipes that no other test needs are built
+# on request. Static binaries, no timestamps: the same source gives the same content.
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
 # shellcheck source=../test/cluster/env.sh
@@ -46,7 +46,7 @@ bash_image() {
   script_image "$1" "$2"
 }
 
-need_tools /bin/bash-static:bash-static /bin/busybox:busybox-static buildah:buildah jq:jq curl:curl ssh:openssh-client btrfs:btrfs-progs losetup:mount
+need_tools /bin/bash-static:bash-static /bin/busybox:busybox-static buildah:buildah jq:jq
 [ -x "$KUBE_BIN/kubectl" ] || test/cluster/build.sh
 go_image flex-dispatcher Dockerfile.dispatcher flex-dispatcher
 go_image cinder-provisioner Dockerfile.cinder cinder-provisioner
@@ -56,6 +56,8 @@ bash_image custom-iscsi-provision scripts/environment-provisioner.sh
 bash_image nfs-provisioner scripts/nfs-provisioner.sh
 bash_image seed-provisioner scripts/seed-provisioner.sh
 bash_image isolated-provisioner scripts/isolated-provisioner.sh
+[ "${1:-}" = recipes ] || exit 0
+need_tools curl:curl ssh:openssh-client btrfs:btrfs-progs losetup:mount rbd:ceph-common
 script_image btrfs-provisioner scripts/btrfs-provisioner.sh btrfs
 script_image loop-provisioner scripts/loop-provisioner.sh
 script_image loop-attacher scripts/loop-attacher.sh losetup
@@ -63,3 +65,4 @@ script_image http-provisioner scripts/http-provisioner.sh curl jq
 script_image iscsi-target-provisioner scripts/iscsi-target-provisioner.sh ssh jq
 script_image lvm-provisioner scripts/lvm-provisioner.sh ssh jq
 script_image zfs-provisioner scripts/zfs-provisioner.sh ssh jq
+script_image ceph-rbd-provisioner scripts/ceph-rbd-provisioner.sh rbd jq

@@ -81,7 +81,7 @@ func TestRecipeBtrfs(t *testing.T) {
 		w.deleteClaim(c)
 		w.vanished(c)
 	}
-	equal(t, "what is left on the node", w.mustOnNode("1", "cd /var/lib/flex-volumes; find . | sort"), ".\n./.btrfs")
+	equal(t, "what is left on the node", w.mustOnNode("1", "cd /var/lib/flex-volumes; find . | sort"), ".\n./.btrfs\n./.btrfs/notes")
 	equal(t, "the quota groups that are left", w.mustOnNode("1", "btrfs qgroup show /var/lib/flex-volumes | grep -c ^64/ || true"), "0")
 }
 
@@ -144,7 +144,7 @@ func TestRecipeLoop(t *testing.T) {
 		w.vanished(c)
 		equal(t, "the disks of "+c.Name, strings.Join(w.disks(string(c.UID)), " "), "")
 	}
-	equal(t, "what is left on the node", w.mustOnNode("1", "cd /var/lib/flex-volumes; find . | sort; ls /run/flex-loop"), ".\n./.loop")
+	equal(t, "what is left on the node", w.mustOnNode("1", "cd /var/lib/flex-volumes; find . | sort; ls /run/flex-loop"), ".\n./.loop\n./.loop/notes")
 }
 
 // disks returns the loop devices of files with a text in their names. All nodes share the machine's.
@@ -174,4 +174,48 @@ func (w *world) detachAll() {
 		}
 		return nil
 	})
+}
+
+// An image of the recipe docs/recipes/ceph-rbd.md is opened with nothing but what its PV and the
+// Secret that this names hold. It grows, and a clone of it has its data without depending on it.
+func TestRecipeCephRBD(t *testing.T) {
+	w := newWorld(t, "ceph-rbd")
+	w.apply("ceph-rbd")
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: "ceph-rbd", Namespace: ownNamespace},
+		StringData: map[string]string{"userID": "cinder", "userKey": w.ceph("ceph", "auth", "get-key", "client.cinder")},
+	}
+	_, err := kube.CoreV1().Secrets(ownNamespace).Create(w.ctx(), secret, metav1.CreateOptions{})
+	w.must(err, "create the Secret of the recipe")
+	w.remove(func() {
+		w.gone(kube.CoreV1().Secrets(ownNamespace).Delete(w.ctx(), secret.Name, metav1.DeleteOptions{}), "Secret "+secret.Name)
+	})
+	w.class(w.ns, expandable)
+	w.copyOf(w.exampleConfig("ceph-rbd", "ceph-rbd"), func(data map[string]string) {
+		data["monitors"] = "10.250.0.1"
+		delete(data, "batch-size") // its account may write batches of the class ceph-rbd
+	})
+
+	claim := w.claim(w.ns, "data")
+	original := w.image(claim)
+	original.must("write -P 0x5a 0 1M", "flush")
+	clone := w.image(w.claim(w.ns, "clone", from("data")))
+	equal(t, "the clone's parent", clone.info().Parent.Image, "")
+	clone.must("read -P 0x5a 0 1M", "write -P 0x11 0 1M")
+	original.must("read -P 0x5a 0 1M")
+
+	w.ask(claim, "2Gi")
+	w.eventually(toBind, "the image to grow", func(context.Context) error {
+		if size := w.ceph("rbd", "info", "--format", "json", original.pool+"/"+original.name); !strings.Contains(size, `"size":2147483648,`) {
+			return errors.New(size)
+		}
+		return nil
+	})
+	for _, c := range w.claims {
+		w.deleteClaim(c)
+		w.vanished(c)
+	}
+	if left := w.ceph("rbd", "--pool", original.pool, "ls"); strings.TrimSpace(left) != "" {
+		t.Errorf("Ceph still has the images %s", left)
+	}
 }

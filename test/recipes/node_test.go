@@ -1,3 +1,5 @@
+//go:build recipes
+
 package recipes
 
 import (
@@ -7,10 +9,12 @@ import (
 	"maps"
 	"os"
 	"os/exec"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/test/recipes/kube"
 )
 
 // inNamespace names the directory of the process that has a mount namespace of its own. A file system in memory is mounted there, and in it
@@ -54,6 +58,7 @@ type node struct {
 	root string // of the container
 	caps string // that its pod-template adds, as setpriv writes them
 	base string // the directory, on the machine that runs the test
+	api  *kube.Server
 }
 
 const (
@@ -75,6 +80,7 @@ func newNode(t *testing.T, script string, mkfs ...string) *node {
 	n := &node{t: t, root: root}
 	n.base = n.root + volumes
 	n.runs("testdata/container.sh", n.root, script, flexProgram(t))
+	n.api = kube.New(t, n.root+"/var/run/secrets/kubernetes.io/serviceaccount")
 	disk := n.root + ".disk"
 	n.runs("truncate", "-s", "1G", disk)
 	n.runs(mkfs[0], append(mkfs[1:], disk)...)
@@ -129,19 +135,28 @@ func (n *node) tries(name string, arguments ...string) (string, error) {
 type claim struct {
 	uid    string
 	size   int64
-	source string // the source in the request, as JSON
-	more   map[string]string
+	source *contract.Source
+	more   map[string]string // variables
 }
 
 func number(i int) string { return fmt.Sprintf("%08x-0000-4000-8000-%012x", i, i) }
 
-func (c claim) pv() string { return "pvc-" + c.uid }
+func (c claim) pv() string { return contract.PVName(c.uid) }
 
-func (c claim) environment(verb string) []string {
+func (c claim) request() contract.Request {
+	return contract.Request{
+		UID: c.uid, PVName: c.pv(), Namespace: "a", Name: "b.c", Class: class, ClusterUID: "0f6b2f6e", Size: c.size,
+		AccessModes: []string{"ReadWriteOnce"}, VolumeMode: "Filesystem", ReclaimPolicy: "Delete", Source: c.source,
+		SelectedNode: "node1", SelectedTopology: map[string]string{contract.TopologyHostname: "node1"},
+	}
+}
+
+func (n *node) environment(verb string, c claim) []string {
 	all := map[string]string{
-		"PATH": "/faults:/usr/bin:/bin", "FLEX_VERB": verb, "FLEX_BASE_DIR": volumes, "FLEX_PV_NAME": c.pv(), "FLEX_CLAIM_UID": c.uid,
-		"FLEX_SIZE": strconv.FormatInt(c.size, 10), "FLEX_VOLUME_MODE": "Filesystem", "FLEX_ACCESS_MODES": "ReadWriteOnce",
-		"FLEX_STORAGE_CLASS": class, "FLEX_SELECTED_NODE": "node1", "FLEX_SELECTED_HOSTNAME": "node1", "FLEX_UNDO": "false",
+		"PATH": "/faults:/bin", "FLEX_VERB": verb, "FLEX_BASE_DIR": volumes, "FLEX_KUBE_API": n.api.URL, "FLEX_STORAGE_CLASS": class,
+	}
+	for _, v := range c.request().OwnVariables() {
+		all[contract.EnvName(v.Property)] = v.Value
 	}
 	maps.Copy(all, c.more)
 	var out []string
@@ -151,28 +166,30 @@ func (c claim) environment(verb string) []string {
 	return out
 }
 
-// try runs a verb, and returns its exit code and what it prints. A killed one has the code -1.
+// try runs a verb, and returns its exit code and what it prints, with the message at the end. A killed one has the code -1.
 func (n *node) try(verb string, c claim) (code int, says string) {
 	n.t.Helper()
-	source := ""
-	if c.source != "" {
-		source = `,"source":` + c.source
+	request, err := contract.Requests{Version: contract.Version, Verb: contract.Verb(verb), Items: []contract.Request{c.request()}}.Encode()
+	n.must(err)
+	for file, content := range map[string]string{
+		"/etc/flex/request.json": request, "/etc/flex/pv.json": kube.PVs(n.t, c.request()), "/dev/termination-log": "", "/faults/count": "0",
+	} {
+		n.must(os.WriteFile(n.root+file, []byte(content), 0o600))
 	}
-	request := fmt.Sprintf(`{"version":"flex-provisioner.io/v1","verb":%q,"requests":[{"uid":%q,"pvName":%q%s}]}`, verb, c.uid, c.pv(), source)
-	n.must(os.WriteFile(n.root+"/etc/flex/request.json", []byte(request), 0o600))
-	n.must(os.WriteFile(n.root+"/faults/count", []byte("0"), 0o600))
-	command := exec.CommandContext(n.t.Context(), "/usr/bin/setpriv", "--no-new-privs", "--inh-caps=-all", "--bounding-set=-all"+n.caps, "/provision", verb)
+	command := exec.CommandContext(n.t.Context(), "/bin/setpriv", "--no-new-privs", "--inh-caps=-all", "--bounding-set=-all"+n.caps, "/provision", verb)
 	var out bytes.Buffer
-	command.Stdout, command.Stderr, command.Env, command.Dir = &out, &out, c.environment(verb), "/"
+	command.Stdout, command.Stderr, command.Env, command.Dir = &out, &out, n.environment(verb, c), "/"
 	command.SysProcAttr = &syscall.SysProcAttr{Chroot: n.root, Setpgid: true}
-	err := command.Run()
+	err = command.Run()
 	if verb == "delete" {
-		_ = os.Remove(n.root + "/pvs/" + c.pv()) // the dispatcher's work
+		n.api.Forget()
 	}
 	if _, is := errors.AsType[*exec.ExitError](err); err != nil && !is {
 		n.t.Fatal(err)
 	}
-	return command.ProcessState.ExitCode(), out.String()
+	message, err := os.ReadFile(n.root + "/dev/termination-log")
+	n.must(err)
+	return command.ProcessState.ExitCode(), out.String() + string(message)
 }
 
 // want runs a verb that must end so.
@@ -213,8 +230,12 @@ func (n *node) killed(verb, when string, c func(i int) claim, judge func(c claim
 
 // hasPV reports whether the script has written the PV.
 func (n *node) hasPV(c claim) bool {
-	_, err := os.Stat(n.root + "/pvs/" + c.pv())
-	return err == nil
+	for _, pv := range n.api.All("persistentvolumes") {
+		if pv.At("metadata", "name") == c.pv() {
+			return true
+		}
+	}
+	return false
 }
 
 // left returns what is in the directory.

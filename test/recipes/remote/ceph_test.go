@@ -1,3 +1,5 @@
+//go:build recipes
+
 package remote
 
 import (
@@ -150,7 +152,7 @@ func TestACephCloneDoesNotDependOnItsSource(t *testing.T) {
 		}
 		w.mustEnd(w.run(contract.Delete, clone), 0, "")
 	}
-	w.api.forget()
+	w.api.Forget()
 	w.mustEnd(w.run(contract.Provision, clone), 0, "")
 	w.mustEnd(w.run(contract.Provision, claim(2)), contract.ExitBadRequest, "claim: the volume was created from another source")
 	w.mustEnd(w.run(contract.Delete, source), 0, "")

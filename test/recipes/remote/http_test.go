@@ -1,3 +1,5 @@
+//go:build recipes
+
 package remote
 
 import (

@@ -225,8 +225,8 @@ func (w *world) mustHave(size int64, claims ...contract.Request) {
 func (w *world) mustHaveNothing() {
 	w.t.Helper()
 	left := w.recipe.left(w)
-	for _, secret := range w.api.all("secrets") {
-		left = append(left, fmt.Sprint(secret.at("metadata")))
+	for _, secret := range w.api.All("secrets") {
+		left = append(left, fmt.Sprint(secret.At("metadata")))
 	}
 	if len(left) > 0 {
 		w.t.Fatalf("there is still %q", left)

@@ -1,3 +1,5 @@
+//go:build recipes
+
 package remote
 
 import (
@@ -8,7 +10,13 @@ import (
 	"testing"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/test/recipes/kube"
 )
+
+func (w *world) remove(name string) {
+	w.t.Helper()
+	must(w.t, os.Remove(filepath.Join(w.dir, name)))
+}
 
 func forEachBox(t *testing.T, test func(subtest)) {
 	t.Helper()
@@ -148,7 +156,7 @@ func TestFilesOfABoxAreRootsOwn(t *testing.T) {
 	}
 	config, err := os.ReadFile(filepath.Join(w.dir, "box/conf.d", c.PVName+".conf"))
 	must(t, err)
-	if want := "incominguser " + c.PVName + " " + password(t, w.api.all("secrets")[0]) + "\n"; !strings.Contains(string(config), want) {
+	if want := "incominguser " + c.PVName + " " + kube.Password(t, w.api.All("secrets")[0]) + "\n"; !strings.Contains(string(config), want) {
 		t.Errorf("the target has another login than the Secret:\n%s", config)
 	}
 }
@@ -232,13 +240,13 @@ func (w *world) mustBeAClone(source, clone contract.Request) {
 	} else if data, err := os.ReadFile(filepath.Join(w.dir, "box/volumes", clone.PVName, "disk")); err != nil || !strings.HasPrefix(string(data), "datadata") {
 		w.t.Errorf("it has %.20q, %v", data, err)
 	}
-	for _, pv := range w.api.all("persistentvolumes") {
+	for _, pv := range w.api.All("persistentvolumes") {
 		want := any(nil)
-		if pv.at("metadata", "name") == clone.PVName {
+		if pv.At("metadata", "name") == clone.PVName {
 			want = "app/data-1"
 		}
-		if got := pv.at("metadata", "annotations", "flex-provisioner.io/clone-of"); got != want {
-			w.t.Errorf("the annotation of %v is %v, want %v", pv.at("metadata", "name"), got, want)
+		if got := pv.At("metadata", "annotations", "flex-provisioner.io/clone-of"); got != want {
+			w.t.Errorf("the annotation of %v is %v, want %v", pv.At("metadata", "name"), got, want)
 		}
 	}
 }

@@ -14,11 +14,11 @@ import (
 	"testing"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/test/recipes/kube"
 )
 
 const (
 	repository = "../../.."
-	token      = "CANARY-api-token"
 	login      = "CANARY-login"
 	chapKey    = "CANARY-chap"
 	mebi       = 1 << 20
@@ -30,7 +30,7 @@ type world struct {
 	t      *testing.T
 	dir    string
 	recipe recipe
-	api    *kube
+	api    *kube.Server
 	// properties of the config.
 	properties map[string]string
 	appliance  *appliance
@@ -68,7 +68,7 @@ func newWorld(t *testing.T, r recipe, editions ...edition) *world {
 	}
 	must(t, os.Symlink(flex(), filepath.Join(w.dir, "programs", "flex")))
 	w.install(editions)
-	w.api = newKube(t, w.dir)
+	w.api = kube.New(t, filepath.Join(w.dir, "account"))
 	for name, content := range map[string]string{
 		"header": "Authorization: Bearer " + login + "\n", "chap": chapKey, "key": "CANARY-key", "known_hosts": "box ssh-ed25519 AAAA\n",
 	} {
@@ -112,11 +112,6 @@ func (w *world) install(editions []edition) {
 func (w *world) write(name, content string) {
 	w.t.Helper()
 	must(w.t, os.WriteFile(filepath.Join(w.dir, name), []byte(content), 0o600))
-}
-
-func (w *world) remove(name string) {
-	w.t.Helper()
-	must(w.t, os.Remove(filepath.Join(w.dir, name)))
 }
 
 // flexDir is where the program flex is, once a test has needed it.
@@ -224,32 +219,13 @@ func (w *world) input(verb contract.Verb, requests []contract.Request) {
 	text, err := contract.Requests{Version: contract.Version, Verb: verb, Items: requests}.Encode()
 	must(w.t, err)
 	w.write("etc/request.json", text)
-	var pvs []any
-	for _, r := range requests {
-		pvs = append(pvs, skeleton(r))
-	}
-	var all any = map[string]any{"apiVersion": "v1", "kind": "List", "items": pvs}
-	if len(pvs) == 1 {
-		all = pvs[0]
-	}
-	pv, err := json.Marshal(all)
-	must(w.t, err)
-	w.write("etc/pv.json", string(pv))
-}
-
-// skeleton is the PV of a request, as far as these tests need it.
-func skeleton(r contract.Request) any {
-	return map[string]any{
-		"apiVersion": "v1", "kind": "PersistentVolume",
-		"metadata": map[string]any{"name": r.PVName, "annotations": map[string]any{contract.AnnClaimUID: r.UID}},
-		"spec":     map[string]any{"capacity": map[string]any{"storage": fmt.Sprint(r.Size)}, "accessModes": r.AccessModes, "volumeMode": r.VolumeMode},
-	}
+	w.write("etc/pv.json", kube.PVs(w.t, requests...))
 }
 
 func (w *world) environment(verb contract.Verb, requests []contract.Request) []string {
 	env := []string{
 		"PATH=" + filepath.Join(w.dir, "bin") + ":/usr/bin:/bin:/usr/sbin", "HOME=/tmp", "TMPDIR=" + filepath.Join(w.dir, "tmp"), worldVariable + "=" + w.dir,
-		"FLEX_VERB=" + string(verb), fmt.Sprintf("FLEX_UNDO=%t", requests[0].Undo), "FLEX_STORAGE_CLASS=gold", "FLEX_KUBE_API=" + w.api.server.URL,
+		"FLEX_VERB=" + string(verb), fmt.Sprintf("FLEX_UNDO=%t", requests[0].Undo), "FLEX_STORAGE_CLASS=gold", "FLEX_KUBE_API=" + w.api.URL,
 	}
 	for name, value := range w.properties {
 		env = append(env, contract.EnvName(name)+"="+value)
@@ -283,8 +259,8 @@ func (w *world) calls() []call {
 func (w *world) leaks() []string {
 	w.t.Helper()
 	secrets := append([]string{"CANARY"}, w.canaries...)
-	for _, secret := range w.api.all("secrets") {
-		secrets = append(secrets, password(w.t, secret))
+	for _, secret := range w.api.All("secrets") {
+		secrets = append(secrets, kube.Password(w.t, secret))
 	}
 	var found []string
 	for _, secret := range secrets {

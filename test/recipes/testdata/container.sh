@@ -6,21 +6,17 @@ root=$1 script=$2 flex=$3 image=${1%/*}/image
 
 build() {
   local program name i
-  mkdir -p "$image"/{bin,usr/bin,dev}
-  cp /bin/bash-static "$image/bin/bash"
-  cp /bin/busybox "$image/bin/"
-  cp "$flex" "$image/bin/flex-itself"
-  cp testdata/flex.sh "$image/bin/flex"
-  chroot "$image" /bin/busybox --install -s /bin
+  mkdir -p "$image"/{dev,faults}
   ../../hack/with-libraries.sh "$image" btrfs losetup setpriv # which takes the capabilities that the pod does not have
-  chmod 0755 "$image/bin"/{bash,busybox,flex-itself,flex}
+  install -m 0755 /bin/bash-static "$image/bin/bash"
+  install -m 0755 /bin/busybox "$flex" "$image/bin"
+  chroot "$image" /bin/busybox --install -s /bin
   mknod -m 0666 "$image/dev/null" c 1 3
   mknod "$image/dev/loop-control" c 10 237
   for i in {0..127}; do mknod "$image/dev/loop$i" b 7 "$i"; done
   ln -s /proc/self/fd "$image/dev/fd"
-  mkdir "$image/faults"
   install -m 0755 testdata/fault.sh "$image/.fault"
-  for program in "$image"/bin/* "$image"/usr/bin/*; do
+  for program in "$image"/bin/*; do
     name=${program##*/}
     case $name in bash | busybox) ;; *) ln -f "$image/.fault" "$image/faults/$name" ;; esac
   done
@@ -28,7 +24,7 @@ build() {
 
 [ -d "$image" ] || build
 cp -al "$image/." "$root"
-mkdir -p "$root"/{etc/flex,tmp,proc,sys,run,pvs,var/lib/flex-volumes}
+mkdir -p "$root"/{etc/flex,tmp,proc,sys,run,var/lib/flex-volumes,var/run/secrets/kubernetes.io/serviceaccount}
 cp "../../$script" "$root/provision"
 chmod 0755 "$root" "$root/provision"
 mount -t proc -o ro proc "$root/proc"

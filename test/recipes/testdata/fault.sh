@@ -4,9 +4,7 @@
 name=${0##*/}
 n=$(($(</faults/count) + 1))
 echo $n >/faults/count
-program=/usr/bin/$name
-[ -x "$program" ] || program=/bin/$name
-[ "${FAULT%%:*}" = $n ] || exec "$program" "$@"
+[ "${FAULT%%:*}" = $n ] || exec "/bin/$name" "$@"
 echo "$name $*" >/faults/hit
 [ "${FAULT#*:}" = failure ] || kill -KILL 0
 exit 1
