@@ -15,7 +15,7 @@ TOOL := go tool -modfile=tools.mod
 # the second starts processes, which are built without it, or measures time, and the others count in large worlds, over hours of their time, or at every kill point,
 # what smaller ones do under the race detector. make race gives it those of the controller, too.
 WALKS := TestEveryView|TestWalk|TestSeeds|TestHardWorlds|TestGatedDelete|TestForbiddenWords|TestModel
-PROCESSES := TestRunKilled|TestEveryBackendIs|TestRequestsThatChange|TestTwentyClaimsIn|TestAnAssignment|TestTheFirstRequest
+PROCESSES := TestRunKilled|TestEveryBackendIs|TestRequestsThatChange|TestTwentyClaimsIn|TestAnAssignment|TestTheFirstRequest|TestEachVerbCanBeRepeated
 KILL_POINTS := TestBatchKilled|TestExpandKilled|TestAdoptionKilled|TestVolumeThatAnOlderImage|TestWhatIsLeftIsReportedWhenTheLeader|TestDeathAt
 SCENARIOS := TestWorkIsLinear|TestABurstI|TestANewLeaderLooks|TestFailedJobsThatAreKept|TestAFullCluster|TestAnAnnotationThatAlways|TestTheSameNodeSelectedAgain|TestAProbeThatEnds|TestEachFurtherFullNode|TestRevisionOfItsOwn|TestRequestsAndEventsPerClaim|TestOfJobsThat|TestOneRunPerClaimAlsoInTwo|TestTwoLeadersWithStaleCaches|TestRecordBeforeStorageIsKeptFrom|TestRetriesGoOn|TestAPVThatDoesNotFit|TestManyDeletes|TestJobsThatCannotStartLeave|TestTheNewestRevisionOfEach|TestOneConfigServesEach|TestATenantThatEdits|TestARefusedClaimIsNo|TestMaxParallelHolds|TestMaxParallelOf|TestNoConfigThatCannotDelete|TestAnImageThatKeepsWriting|TestAClaimSaysThatTheUndo|TestDeletesAndProvisions|TestAPanicConcernsOnly|TestADeleteIsNotTried|TestADeleteThatFails|TestAnExpandThatFails|TestAClaimThatAlwaysComesBack
 SLOW := ^($(WALKS)|$(PROCESSES)|$(KILL_POINTS)|$(SCENARIOS))
@@ -40,7 +40,7 @@ build: ## build the binaries into bin/, static
 .PHONY: test
 test: ## unit and controller tests, with the race detector; no root, no network
 	CGO_ENABLED=1 $(GO_TEST) -race -skip '$(SLOW)' ./...
-	$(GO_TEST) -run '$(SLOW)' ./cmd/cinder-provisioner ./dispatcher/controller ./dispatcher/decide ./dispatcher/slots ./provisioner-image/run ./test ./test/model
+	$(GO_TEST) -run '$(SLOW)' ./cmd/cinder-provisioner ./dispatcher/controller ./dispatcher/decide ./dispatcher/slots ./provisioner-image/run ./test ./test/model ./test/recipes/remote
 	$(GO_TEST) -run '$(SLOW)' ./test/sim # alone: it uses every core, and its 120 seeds are to take at most 25 s
 
 .PHONY: race
@@ -95,10 +95,11 @@ fmt: ## format the Go code
 .PHONY: lint
 lint: ## golangci-lint, shellcheck
 	$(TOOL) golangci-lint run --allow-parallel-runners
-	$(TOOL) golangci-lint run --allow-parallel-runners --build-tags e2e,long,storms,everyday,kube136,mutants ./test/e2e/... ./test/mutants
+	$(TOOL) golangci-lint run --allow-parallel-runners --build-tags e2e,long,storms,everyday,kube136,mutants,recipes ./test/e2e/... ./test/mutants ./test/recipes/...
 	shellcheck -x $(SCRIPTS)
 	hack/run-docs.sh --check docs/cinder.md
 	hack/run-docs.sh --check docs/migrate.md
+	for page in docs/recipes/*.md; do hack/run-docs.sh --check "$$page" || exit; done
 
 .PHONY: check
 check: deps lint ## lint, format and go.mod: everything a machine can tell without running the code
@@ -106,7 +107,7 @@ check: deps lint ## lint, format and go.mod: everything a machine can tell witho
 	go mod tidy -diff
 	cd test/cluster && for mod in *.mod; do go mod tidy -modfile=$$mod -diff || exit 1; done
 	go vet ./...
-	go vet -tags e2e,long,storms,everyday,mutants ./test/e2e ./test/mutants
+	go vet -tags e2e,long,storms,everyday,mutants,recipes ./test/e2e ./test/mutants ./test/recipes/...
 
 # The binaries are stripped, so that of each linked package every known vulnerability is reported, called or not. The first look says which
 # are called. The database of known vulnerabilities is on the internet. Where there is none, name a copy: VULNDB=file:///DIRECTORY
@@ -121,7 +122,7 @@ vuln: build ## known vulnerabilities in the code, and in the binaries as they sh
 
 .PHONY: images
 images: deps build ## build every image FROM scratch with buildah (root)
-	@hack/images.sh
+	@hack/images.sh recipes
 
 .PHONY: cluster-up cluster-down
 cluster-up: deps ## a real Kubernetes with two nodes on this machine; KUBE=1.33.13 for another version (root)

@@ -1,6 +1,6 @@
 #!/bin/bash
 # deploy.sh: loads the images into the lab's cluster and deploys the dispatcher and the examples. With
-# Cinder up, the Secret that names it as well. FLEX_DEPLOY names another kustomization (than deploy/node-directories).
+# Cinder up, the Secret that names it as well. FLEX_DEPLOY names another kustomization (than deploy/node-directories), and FLEX_IMAGES=recipes more images.
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
 # shellcheck source=../test/lab.sh
@@ -11,7 +11,7 @@ cd "$(dirname "$(readlink -f "$0")")/.."
 kubectl() { test/cluster/kubectl.sh "$@"; }
 
 say "building and loading the images"
-built=$(hack/images.sh) # a process substitution would hide its failure
+built=$(hack/images.sh "${FLEX_IMAGES:-}") # a process substitution would hide its failure
 mapfile -t archives <<<"$built"
 test/cluster/load-image.sh "${archives[@]}"
 

@@ -6,12 +6,13 @@ set -euo pipefail
 # tool:package. A tool that is on PATH is used wherever it comes from: docker's containerd.io, for
 # one, brings a runc and conflicts with Debian's.
 tools="
-  curl:curl  openssl:openssl  jq:jq  git:git  python3:python3
+  curl:curl  openssl:openssl  jq:jq  git:git  python3:python3  ssh:openssh-client
   make:make  gcc:gcc  shellcheck:shellcheck
   ip:iproute2  nsenter:util-linux  pgrep:procps  sysctl:procps  mount:mount
   runc:runc  buildah:buildah  mmdebstrap:mmdebstrap
   nft:nftables  iptables:iptables  conntrack:conntrack  ethtool:ethtool  socat:socat
   qemu-storage-daemon:qemu-system-common  iscsi-inq:libiscsi-bin  fusermount3:fuse3  mkfs.xfs:xfsprogs  mkfs.ext4:e2fsprogs
+  btrfs:btrfs-progs  losetup:mount
 "
 # Debian's own files are wanted here: static binaries, headers, plugins that have no name on PATH.
 packages="

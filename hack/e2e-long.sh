@@ -1,7 +1,7 @@
 #!/bin/bash
 # e2e-long.sh: everything that is too long for make e2e (make e2e-long). Each stage brings up what it needs from nothing,
 # takes it down, and must leave nothing; what each took is printed at the end.
-#   PART=NAME  only this stage: docs, noauth, keystone, credential, cinder17, cinder26, cinder28, zones, kube (the oldest Kubernetes), sim, mutants, fuzz, storms, attacks, everyday or scale
+#   PART=NAME  only this stage: docs, noauth, keystone, credential, cinder17, cinder26, cinder28, zones, kube (the oldest Kubernetes), sim, mutants, fuzz, storms, attacks, everyday, recipes or scale
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
 # shellcheck source=../test/lab.sh
@@ -15,6 +15,8 @@ OF_LOGINS='Cinder|Clone|Reserve|Portal|Twenty|Leak|Ceph|GrownDisk'
 OF_RELEASES='PortalHasMoved|CinderClaim|DataOfItsSource|ReserveWorkflow|BothPortals|GrownDisk|OnTheOther|PodsGroup|TwoPortals|WrongPassword|GrownVolume|LoggedOut|FibreChannelVolume|FlexVolumeIs'
 # Those that try what stolen tokens would.
 OF_ATTACKS='NodesDirectoriesGetsNoMore|WithoutItsGateIsRefused|ServesClaimsThat|BecomesOneOfTheProject|ReachesOnlySecretsOfItsClaim|WriteNoPVOfAnother|BecomesTheDispatcher|AttacksSucceed|LinksThatAPodSwaps'
+# Those of docs/recipes.
+OF_RECIPES='^TestRecipe|NFSExamples|ManyClaimsShareFewJobs|WithoutAnyNetwork|IsAnnouncedBefore'
 # Those that count requests and make thousands of claims.
 OF_SCALE='RequestsPerClaim|ThousandsOfWaiting'
 # Those that came of reports about other provisioners before they had a stage of their own, as the scripts that found them: test/everyday.md.
@@ -31,13 +33,13 @@ docs() {
   take_down
 }
 
-# ready_for_pages: a cluster that holds the images and nothing else of ours, and what a reader has beside it.
+# ready_for_pages [recipes]: a cluster that holds the images and nothing else of ours, and what a reader has beside it.
 ready_for_pages() {
   local archives built
   hack/deps.sh openstack:python3-openstackclient
   test/cluster/up.sh
   MODE=noauth test/cinder/up.sh
-  built=$(hack/images.sh) # a process substitution would hide its failure
+  built=$(hack/images.sh "$@") # a process substitution would hide its failure
   mapfile -t archives <<<"$built"
   test/cluster/load-image.sh "${archives[@]}"
 }
@@ -128,6 +130,37 @@ everyday() {
   MODE=noauth BACKENDS=lvm E2E_TAGS=e2e,everyday E2E_RUN="^($own)$|$OF_REPORTS" hack/e2e.sh
 }
 
+# recipes: the scripts of docs/recipes, first as processes, then in the cluster, the table of what each can do, and the commands of their pages on what
+# a reader has.
+recipes() {
+  local page
+  local -x MODE=noauth BACKENDS=lvm,ceph RECIPES_CEPH=$LAB_STATE/cinder/ceph
+  hack/deps.sh rbd:ceph-common
+  test/cinder/up.sh
+  go test -tags recipes -count=1 -timeout 40m -v -exec "ip netns exec $LAB_NETNS" ./test/recipes/... | tee "$TMP/recipes"
+  ! grep -E -- '--- SKIP|no tests to run' "$TMP/recipes" || die "a test was skipped, or there was none"
+  KEEP='' FLEX_DEPLOY=test/e2e/recipes FLEX_IMAGES=recipes E2E_TAGS=e2e,long E2E_RUN=$OF_RECIPES hack/e2e.sh 2>&1 | tee -a "$TMP/recipes"
+  ticks "$TMP/recipes"
+  BACKENDS=lvm ready_for_pages recipes
+  truncate -s 2G "$LAB_STATE/kube/node1/btrfs"
+  mkfs.btrfs -q "$LAB_STATE/kube/node1/btrfs"
+  test/cluster/node.sh exec 1 mount -o loop "$LAB_STATE/kube/node1/btrfs" /var/lib/flex-volumes
+  run_page docs/recipes/btrfs.md
+  test/cluster/node.sh exec 1 umount -l /var/lib/flex-volumes
+  for page in loop directory file-server isolated; do run_page "docs/recipes/$page.md"; done
+  take_down
+}
+
+# ticks LOG: the table of docs/recipes/README.md: each tick, and the tests that have passed for it.
+ticks() {
+  awk -F ' *[|] *' '
+    NR == FNR { if (/--- PASS: /) { sub(/.*--- PASS: /, ""); sub(/ .*/, ""); passed[$0] = 1 }; next }
+    $4 !~ /^`Test/ { next }
+    { n = split($4, tests, /`, `|`/); for (i = 1; i <= n; i++) if (tests[i] != "" && !(tests[i] in passed)) { print "not passed: " $2 ", " $3 ": " tests[i]; bad = 1 } }
+    { printf "%-14s %-24s %s\n", $2, $3, $4 }
+    END { exit bad }' "$1" docs/recipes/README.md || die "docs/recipes/README.md has ticks whose tests have not passed"
+}
+
 # scale: the requests of a claim, and thousands of claims.
 scale() { MODE=noauth BACKENDS=lvm E2E_TAGS=e2e,long E2E_RUN=$OF_SCALE hack/e2e.sh; }
 
@@ -140,21 +173,23 @@ finish() {
   [ ! -e "$LAB_STATE" ] || take_down
   [ ! -s "$FLEX_RESULTS" ] || results
   rm -f "$FLEX_RESULTS"
+  rm -rf "$TMP"
   [ ${#DONE[@]} = 0 ] || printf '%s\n' "${DONE[@]}"
   [ $status = 0 ] || echo "e2e-long: FAILED in ${stage:-the beginning}"
 }
 
-[[ " docs noauth keystone credential cinder17 cinder26 cinder28 zones kube sim mutants fuzz storms attacks everyday scale " == *" ${PART:-docs} "* ]] || die "PART=$PART: the parts are named in $0"
+[[ " docs noauth keystone credential cinder17 cinder26 cinder28 zones kube sim mutants fuzz storms attacks everyday recipes scale " == *" ${PART:-docs} "* ]] || die "PART=$PART: the parts are named in $0"
 hack/deps.sh
 lab_lock
 if [ -e "$LAB_KUBECONFIG" ] || [ -e "$LAB_STATE/cinder/settings" ]; then
   die "the lab is up: take it down first (test/cluster/down.sh, test/cinder/down.sh)"
 fi
 FLEX_RESULTS=$(mktemp)
+TMP=$(mktemp -d)
 export FLEX_RESULTS
 trap finish EXIT
 trap 'exit 130' INT TERM
-for stage in ${PART:-docs noauth keystone credential cinder17 cinder26 cinder28 zones kube sim mutants fuzz storms attacks everyday scale}; do
+for stage in ${PART:-docs noauth keystone credential cinder17 cinder26 cinder28 zones kube sim mutants fuzz storms attacks everyday recipes scale}; do
   start=$SECONDS
   say "=== $stage"
   "$stage"

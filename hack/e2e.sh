@@ -6,6 +6,7 @@
 #   E2E_TAGS=e2e,long  with the tests that need more of Cinder than iSCSI; E2E_SUITES=short|long|none: hack/cinder-suites.sh
 #                      (short, or none with E2E_RUN)
 #   MODE, BACKENDS     of Cinder (test/cinder/up.sh); CINDER_LOGIN: as whom (hack/cinder-secret.sh)
+#   FLEX_DEPLOY    another kustomization than test/e2e/deploy
 #   KEEP=1         leaves both up; what was up before is left up always
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
@@ -124,7 +125,7 @@ trap 'exit 130' INT TERM
 # Without this gate the API server drops the namespace of a claim's dataSourceRef.
 FLEX_APISERVER_FLAGS="--feature-gates=CrossNamespaceVolumeDataSource=true ${FLEX_APISERVER_FLAGS:-}" up cluster "$LAB_KUBECONFIG"
 up cinder "$LAB_STATE/cinder/settings"
-FLEX_DEPLOY=test/e2e/deploy hack/deploy.sh
+FLEX_DEPLOY=${FLEX_DEPLOY:-test/e2e/deploy} hack/deploy.sh
 doing="in the tests"
 run_tests
 add_result "$(login_of "${CINDER_LOGIN:-openrc}")" "$(cinder_setting BACKENDS)" "end to end, Kubernetes $KUBE" \

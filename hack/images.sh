@@ -1,6 +1,6 @@
 #!/bin/bash
-# images.sh: builds every image of the project FROM scratch and prints the archive of each. Static
-# binaries, no timestamps: the same source gives the same content.
+# images.sh [recipes]: builds the images of the project FROM scratch and prints the archive of each. Those of docs/recipes that no other test needs are built
+# on request. Static binaries, no timestamps: the same source gives the same content.
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
 # shellcheck source=../test/cluster/env.sh
@@ -20,16 +20,30 @@ go_image() {
   echo "$archive"
 }
 
-# bash_image NAME SCRIPT: Debian's static bash and busybox, flex, kubectl for the environment provisioner and the scripts of test/e2e, and the script.
-bash_image() {
-  local dir=$context/$1 archive
+# script_image NAME SCRIPT [PROGRAM...]: Debian's static bash and busybox, flex, the script, and programs of this machine with their libraries.
+# What runs on a box is beside the script.
+script_image() {
+  local dir=$context/$1 on_box=${2%-provisioner.sh}-on-box.sh archive
   mkdir -p "$dir/bin"
+  [ $# = 2 ] || hack/with-libraries.sh "$dir" "${@:3}"
   install -m 0755 /bin/bash-static "$dir/bin/bash"
-  install -m 0755 /bin/busybox bin/flex "$KUBE_BIN/kubectl" "$dir/bin"
+  install -m 0755 /bin/busybox bin/flex "$dir/bin"
   install -m 0755 "$2" "$dir/provision"
+  if [ -e "$on_box" ]; then
+    install -m 0644 scripts/box.sh "$dir/box"
+    install -m 0644 "$on_box" "$dir/on-box"
+    mkdir "$dir/etc" # ssh asks who runs it
+    echo "flex:x:65532:65532::/tmp:/bin/bash" >"$dir/etc/passwd"
+  fi
   archive=$(test/cluster/build-image.sh "$1:$TAG" "$dir" scripts/Dockerfile.bash)
   hack/check-image.sh "$archive"
   echo "$archive"
+}
+
+# bash_image NAME SCRIPT: with kubectl, for the environment provisioner and the scripts of test/e2e.
+bash_image() {
+  install -D -m 0755 "$KUBE_BIN/kubectl" "$context/$1/bin/kubectl"
+  script_image "$1" "$2"
 }
 
 need_tools /bin/bash-static:bash-static /bin/busybox:busybox-static buildah:buildah jq:jq
@@ -42,3 +56,13 @@ bash_image custom-iscsi-provision scripts/environment-provisioner.sh
 bash_image nfs-provisioner scripts/nfs-provisioner.sh
 bash_image seed-provisioner scripts/seed-provisioner.sh
 bash_image isolated-provisioner scripts/isolated-provisioner.sh
+[ "${1:-}" = recipes ] || exit 0
+need_tools curl:curl ssh:openssh-client btrfs:btrfs-progs losetup:mount rbd:ceph-common
+script_image btrfs-provisioner scripts/btrfs-provisioner.sh btrfs
+script_image loop-provisioner scripts/loop-provisioner.sh
+script_image loop-attacher scripts/loop-attacher.sh losetup
+script_image http-provisioner scripts/http-provisioner.sh curl jq
+script_image iscsi-target-provisioner scripts/iscsi-target-provisioner.sh ssh jq
+script_image lvm-provisioner scripts/lvm-provisioner.sh ssh jq
+script_image zfs-provisioner scripts/zfs-provisioner.sh ssh jq
+script_image ceph-rbd-provisioner scripts/ceph-rbd-provisioner.sh rbd jq

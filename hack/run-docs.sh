@@ -53,8 +53,8 @@ shims() {
 TMP=$(mktemp -d)
 trap 'rm -rf "$TMP"' EXIT
 blocks >"$TMP/as-written" || die "$page: see above"
-[ -s "$TMP/as-written" ] || die "$page has no block to run"
 [ -z "$check" ] || exit 0
+[ -s "$TMP/as-written" ] || die "$page has no block to run"
 shims
 cp -a deploy configmaps "$TMP/"
 ours <"$TMP/as-written" >"$TMP/commands"

@@ -1,9 +1,9 @@
 # A provisioner in bash: static programs of Debian and this project, and one script.
-# Build context: provision, and bin with bash, busybox, flex and whatever else the script needs, such as kubectl.
+# Build context: the root of the image: provision, what it reads, and bin with bash, busybox, flex and whatever else the script needs, such as
+# kubectl. hack/with-libraries.sh puts programs there that need libraries.
 FROM scratch
-COPY bin /bin
+COPY . /
 RUN ["/bin/busybox", "--install", "-s", "/bin"]
-COPY provision /provision
 ENV PATH=/bin
 USER 65532:65532
 ENTRYPOINT ["/provision"]

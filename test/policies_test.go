@@ -193,6 +193,26 @@ func TestPodPolicyMirrorsTheDispatchersAllowances(t *testing.T) {
 	}
 }
 
+// The component for btrfs allows one capability more, in the dispatcher and in the policy. Its patch
+// names a place in a list: another rule there must not be replaced.
+func TestComponentForBtrfsAddsOneCapabilityToThePolicyOnPods(t *testing.T) {
+	const place, more = 4, "'SYS_ADMIN', "
+	component := read(t, "node-directories", "btrfs", "kustomization.yaml")
+	if flags := allowance.FindAllStringSubmatch(component, -1); len(flags) != 1 || flags[0][1] != nodeDirectories+"/capability=SYS_ADMIN" {
+		t.Errorf("its flags are %q", flags)
+	}
+	_, specs := policies(t)
+	rule := specs["flex-provisioner-node-pods"].Validations[place]
+	if !strings.Contains(component, "path: /spec/validations/4/message\n        value: "+rule.Message+"\n") {
+		t.Errorf("it does not test for the message %q", rule.Message)
+	}
+	patched := strings.Join(strings.Fields(component), " ")
+	shipped := strings.Join(strings.Fields(rule.Expression), " ")
+	if want := strings.Replace(shipped, "'NET_BIND", more+"'NET_BIND", 1); !strings.HasSuffix(patched, want) {
+		t.Errorf("its expression is not %s", want)
+	}
+}
+
 // What only a newer Kubernetes has is in a component: kubectl applies the rest of a kustomization
 // without it, so the base must be safe alone.
 func TestOnlyTheComponentForClaimCreatorsNeedsMutatingPolicies(t *testing.T) {
@@ -263,11 +283,15 @@ func TestConfigsOfThePagesAreServed(t *testing.T) {
 var yamlBlock = regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$")
 
 // mustAllow reports whether a text is a config, and checks that a dispatcher with the flags of
-// deploy/node-directories serves it.
+// deploy/node-directories serves it. Those of btrfs need its component.
 func mustAllow(t *testing.T, file, text string) bool {
 	t.Helper()
 	allowances := jobs.Allowances{}
-	for _, m := range allowance.FindAllStringSubmatch(read(t, "node-directories", "kustomization.yaml"), -1) {
+	flags := read(t, "node-directories", "kustomization.yaml")
+	if filepath.Base(file) == "btrfs.yaml" {
+		flags += read(t, "node-directories", "btrfs", "kustomization.yaml")
+	}
+	for _, m := range allowance.FindAllStringSubmatch(flags, -1) {
 		if err := allowances.Add(m[1]); err != nil {
 			t.Fatal(err)
 		}

@@ -242,8 +242,9 @@ func TestEveryScriptThatDeletesIsAttacked(t *testing.T) {
 	for _, path := range scripts {
 		text, err := os.ReadFile(path)
 		must(t, err)
-		if strings.Contains(string(text), "delete)") {
-			found = append(found, strings.TrimSuffix(filepath.Base(path), "-provisioner.sh"))
+		name := strings.TrimSuffix(filepath.Base(path), "-provisioner.sh")
+		if strings.Contains(string(text), "flex empty") && name != "btrfs" { // of which the kernel deletes a subvolume: test/recipes
+			found = append(found, name)
 		}
 	}
 	var attacked []string

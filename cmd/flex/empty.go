@@ -79,7 +79,7 @@ func emptyOne(dir string) error {
 func remove(parent *os.Root, name, dir string) error {
 	var w walk
 	for walks := 0; ; {
-		err := parent.Remove(name)
+		err := removeOne(parent, name)
 		if !isNotEmpty(err) {
 			return failure(dir, err)
 		}

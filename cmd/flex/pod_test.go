@@ -118,12 +118,18 @@ const token = "s3cr3t-t0ken"
 func (p *pod) serve(answers ...func(http.ResponseWriter, *http.Request)) *kubernetes {
 	p.t.Helper()
 	k := &kubernetes{t: p.t, pvs: map[string]string{}, answers: answers}
-	server := httptest.NewTLSServer(k)
+	p.serveBy(k)
+	return k
+}
+
+// serveBy makes a handler the API server of a pod.
+func (p *pod) serveBy(handler http.Handler) {
+	p.t.Helper()
+	server := httptest.NewTLSServer(handler)
 	p.t.Cleanup(server.Close)
 	p.write("account/token", token)
 	p.write("account/ca.crt", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})))
 	p.env["FLEX_KUBE_API"] = server.URL
-	return k
 }
 
 // says answers a request by a Status.

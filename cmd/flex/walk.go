@@ -38,6 +38,9 @@ type walk struct {
 
 // clear deletes what is in a directory, at a path below the top, as far as one listing shows it.
 func (w *walk) clear(dir *os.Root, path string, depth int) {
+	if isSubvolume(dir, ".") {
+		makeWritable(dir)
+	}
 	list, err := dir.Open(".")
 	if err != nil {
 		w.failed(path, err)
@@ -58,7 +61,7 @@ func (w *walk) clear(dir *os.Root, path string, depth int) {
 
 // remove deletes an entry of a directory.
 func (w *walk) remove(dir *os.Root, name, path string, depth int) {
-	err := dir.Remove(name)
+	err := removeOne(dir, name)
 	if isNotEmpty(err) && depth == deepest {
 		if err = w.top.Rename(path, rand.Text()); err == nil { // no pod can have taken that name
 			w.moved++
@@ -81,7 +84,20 @@ func (w *walk) descend(dir *os.Root, name, path string, depth int) error {
 	}
 	defer below.Close()
 	w.clear(below, path+"/", depth+1)
-	return dir.Remove(name)
+	return removeOne(dir, name)
+}
+
+// removeOne deletes a file, an empty directory, or a subvolume of a btrfs with its content. Without
+// the capability SYS_ADMIN a subvolume is a directory like any other.
+func removeOne(dir *os.Root, name string) error {
+	err := dir.Remove(name)
+	if !isNotEmpty(err) || !isSubvolume(dir, name) {
+		return err
+	}
+	if destroy(dir, name) == nil {
+		return nil
+	}
+	return err
 }
 
 // failed notes the first thing that could not be deleted.

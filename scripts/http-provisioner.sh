@@ -1,0 +1,60 @@
+#!/bin/bash
+# A provisioner for a storage with a REST API: the script to copy for an appliance, whose paths, bodies and fields are in find_volumes
+# and below. No text of a user becomes part of a URL.
+set -euo pipefail
+[ -n "${FLEX_CLAIM_UID:-}" ] || exec flex each 8 "$0" "$@" # a batch: this script again, for each request
+secret=/etc/flex/secret work=$(mktemp -d) lost=
+export CURL_CA_BUNDLE=$secret/ca.crt # for https; there are no other CAs in the image
+[ -r $secret/header ] || flex misconfigured "the Secret lacks the file header"; [ -n "${FLEX_API:-}" ] || flex misconfigured "the config lacks the key api"
+
+# ask METHOD PATH [BODY]: sets status, and writes the answer to a file. A change without an answer may have been made, so it is
+# repeated with the same key, by which the storage recognizes it. curl reads the login from the file: arguments can be seen.
+ask() {
+  for pause in 1 2 0; do
+    status=$(curl --silent --show-error --connect-timeout 5 --max-time "${FLEX_ANSWER_TIMEOUT:-30}" --request "$1" \
+      --header "@$secret/header" --header "Content-Type: application/json" --header "Idempotency-Key: $FLEX_CLAIM_UID" \
+      ${3:+--data "$3"} --output "$work/answer" --write-out '%{http_code}' "$FLEX_API$2") || status=000
+    case $status in 000 | 408 | 429 | 50[0-6]) lost=yes && sleep $pause ;; *) return 0 ;; esac
+  done
+}
+# judge [STATUS]: ends the run, unless the last answer is a success or has this status. 77 and 78 promise that nothing was made.
+judge() {
+  case $status in 2?? | "${1:-2xx}") return 0 ;; esac
+  case $status in 413 | 507) flex full "the storage has no room for $FLEX_SIZE bytes: delete volumes, or ask its administrator for more" ;; esac
+  [ -z "$lost" ] || flex again "the storage does not answer (last status $status); the provisioner tries again"
+  case $status in
+    401 | 403) flex denied "the storage refuses the provisioner's login: an administrator must correct the Secret" ;;
+    400 | 404 | 405 | 422) flex misconfigured "the storage does not accept the request (status $status): an administrator must correct the config" ;;
+    *) flex again "the storage refuses the request for now (status $status); the provisioner tries again" ;;
+  esac
+}
+# find_volumes JQ: writes what JQ makes of each volume of the claim to a file, a line each. An API with pages needs a loop here.
+find_volumes() {
+  ask GET "/volumes?uid=$FLEX_CLAIM_UID"; judge
+  jq -cr ".volumes[] | select(.metadata.uid == env.FLEX_CLAIM_UID) | $1" "$work/answer" >"$work/found"
+}
+provision() {
+  [ "$FLEX_VOLUME_MODE" = Filesystem ] || flex refuse "the storage has no raw devices: request volumeMode Filesystem"
+  find_volumes . # of an earlier run
+  if [ ! -s "$work/found" ]; then
+    flex note "$work/note" # what an audit needs to know of the claim
+    ask POST /volumes "$(jq -c '{name: env.FLEX_PV_NAME, bytes: (env.FLEX_SIZE | tonumber), metadata: .}' "$work/note")"; judge
+    mv "$work/answer" "$work/found"
+  fi
+  flex pv "$(jq -sc '.[0] | {spec: {capacity: {storage: "\(.bytes)"}, nfs: {server, path}}}' "$work/found")"
+}
+expand() {
+  find_volumes '"\(.bytes) \(.id)"'
+  [ -s "$work/found" ] || flex again "the storage does not have the volume: an administrator must look for it"
+  while read -r bytes id; do [ "$bytes" -ge "$FLEX_SIZE" ] || { ask PATCH "/volumes/$id" "{\"bytes\":$FLEX_SIZE}"; judge; }; done <"$work/found"
+}
+delete() { # with FLEX_LISTED_VOLUME that volume alone
+  find_volumes '.id | select([env.FLEX_LISTED_VOLUME] - [null, "", .] == [])'
+  while read -r id; do ask DELETE "/volumes/${id:?}"; judge 404; done <"$work/found"
+}
+list() {
+  ask GET /volumes; judge
+  jq -c '.volumes[] | select(.metadata.uid) | .metadata + {volume: .id, size: .bytes}' "$work/answer" >"$work/list"
+  if [ -s "$work/list" ]; then flex list "$work/list"; else flex list; fi
+}
+case $1 in provision | delete | expand | list) "$1" ;; *) echo "this image has no verb $1"; exit 64 ;; esac

@@ -1,0 +1,57 @@
+#!/bin/bash
+# Files of a node as disks, with a size that is enforced on any file system. This creates, grows and removes the file of a volume, without a device
+# and without a capability; scripts/loop-attacher.sh, on each node, makes disks of the files. Each step may be repeated.
+set -euo pipefail
+base=${FLEX_BASE_DIR:?} own=$FLEX_BASE_DIR/.loop # what is in .loop no pod mounts
+[ "$1" != list ] || exec flex list "$own/notes"
+file=$own/${FLEX_PV_NAME:?}.img path=$base/$FLEX_PV_NAME note=$own/notes/$FLEX_PV_NAME
+size=$(((${FLEX_SIZE:-0} + 1048575) / 1048576 * 1048576)) # a disk consists of whole sectors
+
+# disk prints the size of the volume's disk in sectors, and nothing if the file is not attached. The kernel keeps the name of a file that was removed.
+disk() {
+  local at of
+  for at in /sys/block/loop*; do
+    if { read -r of <"$at/loop/backing_file"; } 2>/dev/null && [[ $of =~ /$FLEX_PV_NAME\.img(' (deleted)')?$ ]]; then cat "$at/size"; fi
+  done
+}
+is_attached() { [ $((10#0$(disk) * 512)) -ge "$size" ]; }
+is_detached() { [ -z "$(disk)" ]; }
+
+await() { # TEST MESSAGE
+  for _ in {1..30}; do
+    if "$1"; then return; fi
+    sleep 1
+  done
+  flex again "$2 on the node ${FLEX_SELECTED_NODE:-}"
+}
+
+expand() {
+  if [ "$(stat -c %s "$file" 2>/dev/null || echo 0)" -lt "$size" ]; then # it never shrinks
+    flex note "$note" # what an audit needs to know of the claim
+    truncate -s "$size" "$file"
+  fi
+  sync -f "$own" # or a power cut could leave a PV without its file
+  await is_attached "the file of the volume was not attached: no pod of the DaemonSet loop-attacher works"
+}
+
+provision() {
+  local patch='{}'
+  [[ $FLEX_ACCESS_MODES != *Many* ]] || flex refuse "a disk of a node is available on that node only: request ReadWriteOnce"
+  [ $(($(stat -f -c '%a*%S' "$base"))) -ge "$size" ] || flex full "the node $FLEX_SELECTED_NODE has less than $size bytes free"
+  mkdir -p "$own/notes"
+  ln -sfn "/run/flex-loop/$FLEX_PV_NAME" "$path" # it leads to no disk until the file is attached, also after a reboot
+  expand
+  [ "$FLEX_VOLUME_MODE" = Block ] || patch='{"spec":{"local":{"fsType":"'${FLEX_FSTYPE:-ext4}'"}}}'
+  flex pv --local "$path" "$patch"
+}
+
+delete() {
+  rm -f "$file"
+  await is_detached "the volume is in use, or no pod of the DaemonSet loop-attacher works"
+  rm -f "$path" "$note"
+}
+
+case $1 in
+  provision | expand | delete) "$1" ;;
+  *) echo "this image supports the verbs provision, expand, delete and list, not $1"; exit 64 ;;
+esac

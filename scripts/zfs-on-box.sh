@@ -1,0 +1,32 @@
+# shellcheck shell=sh
+# Runs on a box with ZFS, for zfs-provisioner.sh. A volume is a data set below the parent, whose sharenfs it inherits.
+set -eu
+verb=$1 parent=$2 volume=$2/$3 size=$4 note=$5
+end() { code=$1 && shift && echo "claim: $*" >&2 && exit "$code"; }
+value() { zfs get -Hp -o value "$1" "$2"; }
+room() { # BYTES
+  available=$(value available "$parent")
+  [ "$available" -ge "$1" ] || end 73 "the storage has no room for $size bytes: delete volumes, or ask its administrator for more"
+}
+all=$(zfs list -H -d 1 -o name "$parent")
+is_there() { printf '%s\n' "$all" | grep -qxF "$volume"; }
+case $verb in
+provision)
+  if ! is_there; then
+    room "$size"
+    zfs create -o "refquota=$size" -o "refreservation=$size" -o "flex:note=$note" "$volume"
+  fi
+  path=$(value mountpoint "$volume")
+  chmod 0777 "$path" # pods write there as any user
+  echo "$path"
+  ;;
+expand)
+  now=$(value refquota "$volume")
+  if [ "$now" -lt "$size" ]; then
+    room $((size - now))
+    zfs set "refquota=$size" "refreservation=$size" "$volume"
+  fi
+  ;;
+delete) ! is_there || zfs destroy -r "$volume" ;; # with the snapshots that a schedule may have made
+list) zfs list -Hp -d 1 -o name,refquota,creation,flex:note "$parent" ;;
+esac

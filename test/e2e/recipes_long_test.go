@@ -1,0 +1,221 @@
+//go:build e2e && long
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// What a recipe needs of the deployment, test/e2e/recipes has: PART=recipes of hack/e2e-long.sh.
+
+func ofSize(size string) func(*corev1.PersistentVolumeClaim) {
+	return func(c *corev1.PersistentVolumeClaim) {
+		c.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse(size)
+	}
+}
+
+// mustOnNode runs a script as root on a node.
+func (w *world) mustOnNode(node, script string) string {
+	w.t.Helper()
+	out, err := onNode(w.ctx(), node, "sh", "-euc", script)
+	w.must(err, "on node"+node+": "+script)
+	return out
+}
+
+// hasBtrfs mounts a btrfs at the directory of a node's volumes. It is a file of the node's own.
+func (w *world) hasBtrfs(node string) {
+	w.t.Helper()
+	disk := labState() + "/kube/node" + node + "/btrfs"
+	w.remove(func() { w.mustOnNode(node, "umount -l /var/lib/flex-volumes; rm -f "+disk) })
+	w.mustOnNode(node, "truncate -s 2G "+disk+"; mkfs.btrfs -q "+disk+"; mount -o loop "+disk+" /var/lib/flex-volumes")
+}
+
+// fills writes a file until its volume is full, and then again until there is room for all of it: until the volume has grown.
+const fills = `echo kept >/data/file
+if dd if=/dev/zero of=/data/large bs=1M count=%[1]d 2>/dev/null; then echo there is no limit; exit 1; fi
+sync
+echo full
+until dd if=/dev/zero of=/data/large bs=1M count=%[1]d 2>/dev/null; do sleep 1; done
+rm /data/large
+sync
+echo grown
+sleep 3600`
+
+// growsWhileMounted fills a claim's volume on node1, expands the claim, and waits until the pod that
+// has it mounted has room.
+func (w *world) growsWhileMounted(claim *corev1.PersistentVolumeClaim, mebibytes int, size string) {
+	w.t.Helper()
+	w.pod(writable(shell("filler", "node1", fmt.Sprintf(fills, mebibytes), claim)))
+	w.printed("filler", "full")
+	w.bound(claim)
+	w.ask(claim, size)
+	w.grown(claim, `has `+size+` allocated `+size+` "" []`)
+	w.printed("filler", "grown")
+}
+
+// A volume of the recipe docs/recipes/btrfs.md has its size, grows while a pod has it mounted, is
+// cloned with its data, and leaves nothing.
+func TestRecipeBtrfs(t *testing.T) {
+	w := newWorld(t, "btrfs")
+	w.hasBtrfs("1")
+	w.apply("btrfs")
+	claim := w.claim("btrfs", "data", ofSize("100Mi"))
+	w.growsWhileMounted(claim, 200, "300Mi")
+
+	clone := w.claim("btrfs", "clone", ofSize("300Mi"), from("data"))
+	equal(t, "the file in the clone", w.read(clone, "node1", "cat /data/file; echo changed >/data/file"), "kept\n")
+	equal(t, "the clone's annotation", w.bound(clone).Annotations["flex-provisioner.io/clone-of"], w.ns+"/data")
+	equal(t, "the file in its source", w.read(claim, "node1", "cat /data/file"), "kept\n")
+	_ = w.read(clone, "node1", "if dd if=/dev/zero of=/data/large bs=1M count=400; then exit 1; fi")
+
+	w.deletePods("filler")
+	for _, c := range []*corev1.PersistentVolumeClaim{claim, clone} {
+		w.deleteClaim(c)
+		w.vanished(c)
+	}
+	equal(t, "what is left on the node", w.mustOnNode("1", "cd /var/lib/flex-volumes; find . | sort"), ".\n./.btrfs\n./.btrfs/notes")
+	equal(t, "the quota groups that are left", w.mustOnNode("1", "btrfs qgroup show /var/lib/flex-volumes | grep -c ^64/ || true"), "0")
+}
+
+// With the policy that the component of deploy/node-directories/btrfs changes, a pod gets that capability and no other.
+func TestRecipeBtrfsAddsOneCapability(t *testing.T) {
+	w := newWorld(t, "capability")
+	for capability, allowed := range map[corev1.Capability]bool{"SYS_ADMIN": true, "FOWNER": true, "SYS_PTRACE": false, "MKNOD": false} {
+		pod := shell("capable", "", "true", nil)
+		pod.Spec.SecurityContext = &corev1.PodSecurityContext{SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}}
+		pod.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{
+			AllowPrivilegeEscalation: new(false),
+			Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}, Add: []corev1.Capability{capability}},
+		}
+		_, err := kube.CoreV1().Pods(nodeNamespace).Create(w.ctx(), pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		if refused := err != nil && strings.Contains(err.Error(), "must drop ALL capabilities, and may add only"); refused == allowed || err != nil && !refused {
+			t.Errorf("a pod with %s: %v", capability, err)
+		}
+	}
+}
+
+// The file systems of the lab's nodes grow by xfs_growfs: resize2fs needs a capability of the machine that a container lacks.
+func withXFS(w *world) string {
+	w.class(w.ns, expandable, firstConsumer, parameter("flex-provisioner.io/config-namespace", nodeNamespace), parameter("fsType", "xfs"))
+	w.copyOf(w.exampleConfig("loop", "loop"), func(map[string]string) {})
+	return w.ns
+}
+
+// attaches waits until the DaemonSet of the recipe runs on all nodes.
+func (w *world) attaches() {
+	w.t.Helper()
+	w.apply("loop")
+	w.eventually(toBind, "the DaemonSet to run", func(ctx context.Context) error {
+		set, err := kube.AppsV1().DaemonSets("flex-loop").Get(ctx, "loop-attacher", metav1.GetOptions{})
+		if err == nil && int(set.Status.NumberAvailable) != len(nodes) {
+			err = fmt.Errorf("%d pods are available", set.Status.NumberAvailable)
+		}
+		return err
+	})
+}
+
+// A volume of the recipe docs/recipes/loop.md has its size, grows while a pod has it mounted, has
+// its data after a reboot of its node, and leaves nothing.
+func TestRecipeLoop(t *testing.T) {
+	w := newWorld(t, "loop")
+	w.attaches()
+	claim := w.claim(withXFS(w), "data", ofSize("400Mi"))
+	w.growsWhileMounted(claim, 450, "600Mi")
+	w.deletePods("filler")
+
+	w.whenDone(func() { w.restore("1") })
+	w.power("kill", "1")
+	w.detachAll()
+	w.restore("1")
+	equal(t, "the file after a reboot", w.read(claim, "node1", "cat /data/file"), "kept\n")
+
+	raw := w.claim("loop", "raw", ofSize("64Mi"), func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeMode = new(corev1.PersistentVolumeBlock) })
+	equal(t, "the device's size", strings.TrimSpace(w.read(raw, "node1", "blockdev --getsize64 /dev/data", asDevice)), "67108864")
+	for _, c := range []*corev1.PersistentVolumeClaim{claim, raw} {
+		w.deleteClaim(c)
+		w.vanished(c)
+		equal(t, "the disks of "+c.Name, strings.Join(w.disks(string(c.UID)), " "), "")
+	}
+	equal(t, "what is left on the node", w.mustOnNode("1", "cd /var/lib/flex-volumes; find . | sort; ls /run/flex-loop"), ".\n./.loop\n./.loop/notes")
+}
+
+// disks returns the loop devices of files with a text in their names. All nodes share the machine's.
+func (w *world) disks(text string) (out []string) {
+	w.t.Helper()
+	for line := range strings.Lines(w.mustOnNode("2", "losetup --noheadings --output NAME,BACK-FILE")) {
+		if name, file, found := strings.Cut(line, " "); found && strings.Contains(file, text) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// detachAll does what the reboot of a machine does to its disks: those of a node of the lab are the
+// machine's, and outlive it.
+func (w *world) detachAll() {
+	w.t.Helper()
+	w.eventually(toBind, "the disks to be detached", func(ctx context.Context) error {
+		disks := w.disks("/.loop/pvc-")
+		for _, disk := range disks {
+			if _, err := onNode(ctx, "2", "losetup", "--detach", disk); err != nil {
+				return err
+			}
+		}
+		if len(disks) > 0 {
+			return errors.New("there were some")
+		}
+		return nil
+	})
+}
+
+// An image of the recipe docs/recipes/ceph-rbd.md is opened with nothing but what its PV and the
+// Secret that this names hold. It grows, and a clone of it has its data without depending on it.
+func TestRecipeCephRBD(t *testing.T) {
+	w := newWorld(t, "ceph-rbd")
+	w.apply("ceph-rbd")
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: "ceph-rbd", Namespace: ownNamespace},
+		StringData: map[string]string{"userID": "cinder", "userKey": w.ceph("ceph", "auth", "get-key", "client.cinder")},
+	}
+	_, err := kube.CoreV1().Secrets(ownNamespace).Create(w.ctx(), secret, metav1.CreateOptions{})
+	w.must(err, "create the Secret of the recipe")
+	w.remove(func() {
+		w.gone(kube.CoreV1().Secrets(ownNamespace).Delete(w.ctx(), secret.Name, metav1.DeleteOptions{}), "Secret "+secret.Name)
+	})
+	w.class(w.ns, expandable)
+	w.copyOf(w.exampleConfig("ceph-rbd", "ceph-rbd"), func(data map[string]string) {
+		data["monitors"] = "10.250.0.1"
+		delete(data, "batch-size") // its account may write batches of the class ceph-rbd
+	})
+
+	claim := w.claim(w.ns, "data")
+	original := w.image(claim)
+	original.must("write -P 0x5a 0 1M", "flush")
+	clone := w.image(w.claim(w.ns, "clone", from("data")))
+	equal(t, "the clone's parent", clone.info().Parent.Image, "")
+	clone.must("read -P 0x5a 0 1M", "write -P 0x11 0 1M")
+	original.must("read -P 0x5a 0 1M")
+
+	w.ask(claim, "2Gi")
+	w.eventually(toBind, "the image to grow", func(context.Context) error {
+		if size := w.ceph("rbd", "info", "--format", "json", original.pool+"/"+original.name); !strings.Contains(size, `"size":2147483648,`) {
+			return errors.New(size)
+		}
+		return nil
+	})
+	for _, c := range w.claims {
+		w.deleteClaim(c)
+		w.vanished(c)
+	}
+	if left := w.ceph("rbd", "--pool", original.pool, "ls"); strings.TrimSpace(left) != "" {
+		t.Errorf("Ceph still has the images %s", left)
+	}
+}

@@ -1,0 +1,223 @@
+//go:build recipes
+
+package recipes
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func newLoop(t *testing.T) *node {
+	t.Helper()
+	n := newNode(t, "scripts/loop-provisioner.sh", "mkfs.xfs", "-q")
+	n.runs("install", "-m", "755", "../../scripts/loop-attacher.sh", n.root+"/attach")
+	n.runs("mkdir", "-p", n.root+"/run/flex-loop") // as the hostPath of the DaemonSet does
+	return n
+}
+
+// attacher starts the process that the DaemonSet runs on each node, and returns what ends it.
+func (n *node) attacher() (end func()) {
+	n.t.Helper()
+	command := exec.CommandContext(n.t.Context(), "/attach")
+	command.Env, command.Dir = []string{"PATH=/bin", "FLEX_BASE_DIR=" + volumes}, "/"
+	command.SysProcAttr = &syscall.SysProcAttr{Chroot: n.root, Setpgid: true}
+	command.Stderr = os.Stderr
+	n.must(command.Start())
+	ended := false
+	end = func() {
+		if ended {
+			return
+		}
+		ended = true
+		_ = syscall.Kill(-command.Process.Pid, syscall.SIGKILL)
+		_ = command.Wait()
+	}
+	n.t.Cleanup(end)
+	return end
+}
+
+// disks returns the loop devices of a volume's file, also of one that was removed.
+func (n *node) disks(c claim) (out []string) {
+	n.t.Helper()
+	files, err := filepath.Glob("/sys/block/loop*/loop/backing_file")
+	n.must(err)
+	for _, file := range files {
+		if text, err := os.ReadFile(file); err == nil && strings.Contains(string(text), "/"+c.pv()+".img") {
+			out = append(out, "/dev/"+strings.Split(file, "/")[3])
+		}
+	}
+	return out
+}
+
+// releases detaches what a failed test leaves.
+func (n *node) releases(c claim) {
+	n.t.Cleanup(func() {
+		for _, disk := range n.disks(c) {
+			n.runs("losetup", "--detach", disk)
+		}
+	})
+}
+
+// bytesOf returns the size of the only disk of a volume.
+func (n *node) bytesOf(c claim) string {
+	n.t.Helper()
+	disks := n.disks(c)
+	if len(disks) != 1 {
+		n.t.Fatalf("the volume has the disks %q", disks)
+	}
+	return strings.TrimSpace(n.runs("blockdev", "--getsize64", disks[0]))
+}
+
+// ownDisk fails the test unless the path of the PV leads to the volume's own disk.
+func (n *node) ownDisk(c claim) string {
+	n.t.Helper()
+	first, err := os.Readlink(n.base + "/" + c.pv())
+	n.must(err)
+	second := ""
+	for range 50 { // until it is attached and named, as the kubelet tries again
+		if second, err = os.Readlink(n.root + first); err == nil {
+			break
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	if disks := fmt.Sprint(n.disks(c)); err != nil || disks != "["+second+"]" {
+		n.t.Fatalf("the PV leads to %s, %s (%v), and its disks are %s", first, second, err, disks)
+	}
+	return second
+}
+
+func TestLoopVolumeHasItsSizeGrowsAndIsDeleted(t *testing.T) {
+	n := newLoop(t)
+	end := n.attacher()
+	c := claim{uid: number(0x1001), size: 320*mib - 100}
+	n.releases(c)
+	for range 2 {
+		n.want(0, "provision", c)
+	}
+	disk := n.ownDisk(c)
+	if got := n.bytesOf(c); got != fmt.Sprint(320*mib) || !n.hasPV(c) {
+		t.Errorf("the disk has %s bytes, and there is a PV: %t", got, n.hasPV(c))
+	}
+	mounted := n.root + "/mounted"
+	n.runs("mkfs.xfs", "-q", disk)
+	n.runs("mkdir", mounted)
+	n.runs("mount", disk, mounted)
+	t.Cleanup(func() { _, _ = n.tries("umount", mounted) })
+	before := n.fill(mounted+"/file", 400)
+	if before > 320*mib {
+		t.Errorf("%d bytes were written to a volume of 320 MiB", before)
+	}
+	c.size = 400 * mib
+	for range 2 {
+		n.want(0, "expand", c)
+	}
+	n.runs("xfs_growfs", mounted) // as the kubelet does
+	if got := n.fill(mounted+"/file", 500); got > 400*mib || got < before+40*mib {
+		t.Errorf("%d bytes were written to a volume that has grown to 400 MiB, and %d before", got, before)
+	}
+	c.size = 320 * mib
+	n.want(0, "expand", c) // an expand never shrinks
+	if got := n.bytesOf(c); got != fmt.Sprint(400*mib) {
+		t.Errorf("the disk has %s bytes", got)
+	}
+	end()
+	n.attacher() // another pod of the DaemonSet
+	n.want(75, "delete", c, "claim: the volume is in use")
+	n.runs("umount", mounted)
+	for range 2 {
+		n.want(0, "delete", c)
+	}
+	n.hasNoFiles()
+}
+
+// hasNoFiles fails the test unless nothing is left of any volume.
+func (n *node) hasNoFiles() {
+	n.t.Helper()
+	if left := strings.TrimSpace(n.left()); left != "./.loop\n./.loop/notes" {
+		n.t.Errorf("left: %s", left)
+	}
+	if links, _ := filepath.Glob(n.root + "/run/flex-loop/*"); len(links) > 0 {
+		n.t.Errorf("left: %v", links)
+	}
+}
+
+// After a reboot the kernel has no disk, and another volume may get the one that a volume had: until
+// its own is attached, the path of a PV leads to none.
+func TestLoopVolumeHasItsOwnDiskOrNoneAfterAReboot(t *testing.T) {
+	n := newLoop(t)
+	end := n.attacher()
+	a, b := claim{uid: number(0x2001), size: 16 * mib}, claim{uid: number(0x2002), size: 16 * mib}
+	for _, c := range []claim{a, b} {
+		n.releases(c)
+		n.want(0, "provision", c)
+		n.runs("sh", "-c", fmt.Sprintf("echo data of %s >.%s", c.pv(), n.ownDisk(c)))
+	}
+	end()
+	for _, c := range []claim{a, b} {
+		n.runs("losetup", "--detach", n.ownDisk(c))
+	}
+	n.runs("sh", "-c", "rm run/flex-loop/*") // a file system in memory
+	for _, c := range []claim{a, b} {
+		first, err := os.Readlink(n.base + "/" + c.pv())
+		n.must(err)
+		if _, err := os.Stat(n.root + first); !os.IsNotExist(err) {
+			t.Errorf("without a disk the PV leads to %s, %v", first, err)
+		}
+	}
+	n.attacher()
+	for _, c := range []claim{b, a} {
+		n.want(0, "expand", c) // waits until the file is attached
+		if got := n.runs("head", "-c", "60", n.ownDisk(c)); !strings.HasPrefix(got, "data of "+c.pv()+"\n") {
+			t.Errorf("the disk of %s has %q", c.pv(), got)
+		}
+		n.want(0, "delete", c)
+	}
+	n.hasNoFiles()
+}
+
+func TestLoopRefusesWhatItCannotCreate(t *testing.T) {
+	n := newLoop(t)
+	n.want(65, "provision", claim{uid: number(0x3001), size: mib, more: map[string]string{"FLEX_ACCESS_MODES": "ReadWriteMany"}}, "request ReadWriteOnce")
+	n.want(73, "provision", claim{uid: number(0x3001), size: 8 << 30}, "less than 8589934592 bytes free")
+	n.want(64, "snapshot", claim{uid: number(0x3001)})
+	n.want(0, "delete", claim{uid: number(0x3001)})
+	c := claim{uid: number(0x3002), size: mib}
+	n.want(75, "provision", c, "no pod of the DaemonSet loop-attacher works on the node node1")
+	if n.hasPV(c) {
+		t.Error("there is a PV without a disk")
+	}
+	n.want(0, "list", claim{}, number(0x3002))
+	n.want(0, "delete", c)
+}
+
+// A run that is killed at any call of a program is completed by a repetition, and a delete leaves
+// nothing.
+func TestLoopIsKilledAtEachStep(t *testing.T) {
+	n := newLoop(t)
+	n.attacher()
+	made := func(i int) claim {
+		c := claim{uid: number(0x4000 + i), size: 16 * mib}
+		n.releases(c)
+		return c
+	}
+	again := func(c claim, _ string) {
+		n.want(0, "provision", c)
+		n.ownDisk(c)
+		n.want(0, "delete", c)
+	}
+	n.killed("provision", "killed before", made, again)
+	n.killed("provision", "failure", made, again)
+	n.killed("provision", "killed before", made, func(c claim, _ string) { n.want(0, "delete", c) })
+	n.killed("delete", "killed before", func(i int) claim {
+		c := made(i)
+		n.want(0, "provision", c)
+		return c
+	}, func(c claim, _ string) { n.want(0, "delete", c) })
+	n.hasNoFiles()
+}

@@ -1,0 +1,152 @@
+package remote
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// applianceVolume is a volume as the API shows it.
+type applianceVolume struct {
+	ID       string         `json:"id"`
+	Name     string         `json:"name"`
+	Bytes    int64          `json:"bytes"`
+	Server   string         `json:"server"`
+	Path     string         `json:"path"`
+	Metadata map[string]any `json:"metadata"`
+	key      string
+}
+
+// appliance is a storage with a REST API. Its faults are consumed one by one, by requests that
+// change something; "always" before a fault keeps it, for every request.
+type appliance struct {
+	server  *httptest.Server
+	mu      sync.Mutex
+	volumes []*applianceVolume
+	made    int
+	faults  []string
+	asked   []string // the methods
+	room    int64
+}
+
+func newAppliance(t *testing.T) *appliance {
+	t.Helper()
+	a := &appliance{room: 100 * mebi}
+	a.server = httptest.NewServer(a)
+	t.Cleanup(a.server.Close)
+	return a
+}
+
+// fault returns what is wrong with a request.
+func (a *appliance) fault(method string) string {
+	a.asked = append(a.asked, method)
+	if len(a.faults) == 0 {
+		return ""
+	}
+	if always, is := strings.CutPrefix(a.faults[0], "always "); is {
+		return always
+	}
+	if method == http.MethodGet {
+		return ""
+	}
+	fault := a.faults[0]
+	a.faults = a.faults[1:]
+	return fault
+}
+
+func (a *appliance) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	a.mu.Lock()
+	fault := a.fault(r.Method)
+	status := 0
+	if _, err := fmt.Sscan(fault, &status); err == nil {
+		a.mu.Unlock()
+		w.WriteHeader(status)
+		return
+	}
+	recorder := httptest.NewRecorder()
+	if r.Header.Get("Authorization") == "Bearer "+login {
+		a.do(recorder, r)
+	} else {
+		recorder.WriteHeader(http.StatusUnauthorized)
+	}
+	a.mu.Unlock()
+	switch fault {
+	case "forget": // the work is done
+		panic(http.ErrAbortHandler)
+	case "late": // later than the script waits
+		select {
+		case <-r.Context().Done():
+		case <-time.After(20 * time.Second):
+		}
+	}
+	w.WriteHeader(recorder.Code)
+	_, _ = w.Write(recorder.Body.Bytes())
+}
+
+func (a *appliance) do(w http.ResponseWriter, r *http.Request) {
+	id := strings.TrimPrefix(r.URL.Path, "/volumes")
+	i := slices.IndexFunc(a.volumes, func(v *applianceVolume) bool { return "/"+v.ID == id })
+	switch {
+	case id == "" && r.Method == http.MethodGet:
+		found := slices.DeleteFunc(slices.Clone(a.volumes), func(v *applianceVolume) bool {
+			uid := r.URL.Query().Get("uid")
+			return uid != "" && v.Metadata["uid"] != uid
+		})
+		_ = json.NewEncoder(w).Encode(map[string]any{"volumes": append([]*applianceVolume{{ID: "by-hand", Bytes: mebi}}, found...)})
+	case id == "" && r.Method == http.MethodPost:
+		a.create(w, r)
+	case i < 0:
+		w.WriteHeader(http.StatusNotFound)
+	case r.Method == http.MethodPatch:
+		a.grow(w, r, a.volumes[i])
+	case r.Method == http.MethodDelete:
+		a.volumes = slices.Delete(a.volumes, i, i+1)
+		w.WriteHeader(http.StatusNoContent)
+	default:
+		w.WriteHeader(http.StatusMethodNotAllowed)
+	}
+}
+
+// create knows a request again by its key, as long as the volume exists.
+func (a *appliance) create(w http.ResponseWriter, r *http.Request) {
+	key := r.Header.Get("Idempotency-Key")
+	i := slices.IndexFunc(a.volumes, func(v *applianceVolume) bool { return v.key == key && key != "" })
+	if i < 0 {
+		v := &applianceVolume{Server: "nas.example", key: key}
+		if err := json.NewDecoder(r.Body).Decode(v); err != nil || v.Bytes <= 0 {
+			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		if v.Bytes > a.room {
+			w.WriteHeader(http.StatusInsufficientStorage)
+			return
+		}
+		a.made++
+		v.ID = fmt.Sprintf("vol-%d", a.made)
+		v.Path = "/vol/" + v.ID
+		v.Bytes = (v.Bytes + mebi - 1) / mebi * mebi
+		a.volumes = append(a.volumes, v)
+		i = len(a.volumes) - 1
+	}
+	w.WriteHeader(http.StatusCreated)
+	_ = json.NewEncoder(w).Encode(a.volumes[i])
+}
+
+// grow never shrinks: an appliance that is asked to would lose data.
+func (a *appliance) grow(w http.ResponseWriter, r *http.Request, v *applianceVolume) {
+	var wanted struct{ Bytes int64 }
+	switch err := json.NewDecoder(r.Body).Decode(&wanted); {
+	case err != nil || wanted.Bytes < v.Bytes:
+		w.WriteHeader(http.StatusBadRequest)
+	case wanted.Bytes > a.room:
+		w.WriteHeader(http.StatusInsufficientStorage)
+	default:
+		v.Bytes = wanted.Bytes
+	}
+}

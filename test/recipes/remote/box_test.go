@@ -1,0 +1,140 @@
+package remote
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// sshOptions are those without which a script may talk to another box, ask a person, or wait for
+// ever. WORLD is the world's directory.
+var sshOptions = []string{
+	"-F", "none", "-T", "-i", "WORLD/etc/secret/key", "-o", "UserKnownHostsFile=WORLD/etc/secret/known_hosts", "-o", "StrictHostKeyChecking=yes",
+	"-o", "BatchMode=yes", "-o", "IdentitiesOnly=yes", "-o", "ConnectTimeout=10", "-o", "ServerAliveInterval=10", "--", "root@box",
+}
+
+// ssh runs a command in a shell of the box, as sshd does: in a process group of its own. The file
+// box/ssh says what it does instead.
+func ssh(world string, arguments []string, in io.Reader, out, log io.Writer) int {
+	n := len(sshOptions)
+	if len(arguments) != n+1 || strings.ReplaceAll(strings.Join(sshOptions, " "), "WORLD", world) != strings.Join(arguments[:n], " ") {
+		return unexpected(log, "ssh", arguments)
+	}
+	mode, _ := os.ReadFile(filepath.Join(world, "box/ssh"))
+	for answer, says := range map[string]string{
+		"denied": "root@box: Permission denied (publickey).", "another box": "Host key verification failed.", "down": "ssh: connect to host box port 22: Connection refused",
+	} {
+		if string(mode) == answer {
+			fmt.Fprintln(log, says)
+			return 255
+		}
+	}
+	shell := exec.Command("sh", "-c", arguments[n])
+	shell.Env = []string{"PATH=" + os.Getenv("PATH"), worldVariable + "=" + world, killVariable + "=" + os.Getenv(killVariable)}
+	shell.Stdin, shell.Stdout, shell.Stderr, shell.Dir = in, out, log, "/"
+	shell.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	code := exitOf(shell.Run())
+	if code > 128 || string(mode) == "lost" { // the box or the connection is no longer there
+		fmt.Fprintln(log, "client_loop: send disconnect: Broken pipe")
+		return 255
+	}
+	return code
+}
+
+// reflink is cp on a file system that has reflinks, if the file box/reflinks is there.
+func reflink(world string, arguments []string, _ io.Reader, _, log io.Writer) int {
+	if len(arguments) != 3 || arguments[0] != "--reflink=always" {
+		return unexpected(log, "cp", arguments)
+	}
+	if _, err := os.Stat(filepath.Join(world, "box/reflinks")); err != nil {
+		fmt.Fprintln(log, "cp: failed to clone: Operation not supported")
+		return 1
+	}
+	return actual(world, "cp", arguments[1:])
+}
+
+// df shows that there is room, unless the file box/no-room is there.
+func df(world string, arguments []string, _ io.Reader, out, log io.Writer) int {
+	if len(arguments) != 3 || arguments[0] != "--output=avail" || arguments[1] != "-B1" {
+		return unexpected(log, "df", arguments)
+	}
+	room := 1 << 40
+	if _, err := os.Stat(filepath.Join(world, "box/no-room")); err == nil {
+		room = 1
+	}
+	fmt.Fprintf(out, "%20s\n%20d\n", "Avail", room)
+	return 0
+}
+
+// tgtTarget is a target of tgtd, which has the size that its file had when it was created.
+type tgtTarget struct {
+	Disk, User string
+	Size       int64
+	InUse      bool
+}
+
+type tgtTargets map[string]tgtTarget
+
+func tgtadm(world string, arguments []string, _ io.Reader, out, log io.Writer) int {
+	if strings.Join(arguments, " ") != "--lld iscsi --mode target --op show" {
+		return unexpected(log, "tgtadm", arguments)
+	}
+	if _, err := os.Stat(filepath.Join(world, "box/no-tgtd")); err == nil {
+		fmt.Fprintln(log, "tgtadm: failed to send request hdr to tgt daemon, Transport endpoint is not connected")
+		return 107
+	}
+	state(world, "tgt", func(all *tgtTargets) {
+		n := 0
+		for iqn, target := range *all {
+			n++
+			fmt.Fprintf(out, "Target %d: %s\n    System information:\n        Driver: iscsi\n    I_T nexus information:\n", n, iqn)
+			if target.InUse {
+				fmt.Fprintln(out, "        I_T nexus: 3\n            Initiator: iqn.2010-11.node1")
+			}
+			fmt.Fprintf(out, "    LUN information:\n        LUN: 1\n            Size: %d MB\n            Backing store path: %s\n", target.Size/1e6, target.Disk)
+			fmt.Fprintf(out, "    Account information:\n        %s\n    ACL information:\n        ALL\n", target.User)
+		}
+	})
+	return 0
+}
+
+// tgtAdmin succeeds also where it does nothing, since a node is logged in.
+func tgtAdmin(world string, arguments []string, _ io.Reader, _, log io.Writer) int {
+	if len(arguments) != 2 {
+		return unexpected(log, "tgt-admin", arguments)
+	}
+	iqn := arguments[1]
+	state(world, "tgt", func(all *tgtTargets) {
+		if (*all)[iqn].InUse {
+			return
+		}
+		delete(*all, iqn)
+		if target := configured(world, iqn); arguments[0] == "--update" && target.Disk != "" {
+			if *all == nil {
+				*all = tgtTargets{}
+			}
+			(*all)[iqn] = target
+		}
+	})
+	return 0
+}
+
+// configured returns what tgt's configuration says of a target.
+func configured(world, iqn string) tgtTarget {
+	files, _ := filepath.Glob(filepath.Join(world, "box/conf.d/*.conf"))
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		fields := strings.Fields(string(text))
+		if err != nil || len(fields) != 8 || fields[1] != iqn+">" || fields[2] != "backing-store" || fields[4] != "incominguser" {
+			continue
+		}
+		if info, err := os.Stat(fields[3]); err == nil {
+			return tgtTarget{Disk: fields[3], User: fields[5], Size: info.Size()}
+		}
+	}
+	return tgtTarget{}
+}

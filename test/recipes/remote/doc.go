@@ -1,0 +1,7 @@
+// Package remote tests the recipes whose storage is another machine, without a cluster and without
+// that machine: the scripts run as they are shipped, with the real flex, against an API server, an
+// appliance, and a box behind ssh that are played here.
+//
+// A recipe is an entry of recipes_test.go, and most tests run for each of them. Start at
+// world_test.go.
+package remote

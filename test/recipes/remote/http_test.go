@@ -1,0 +1,161 @@
+//go:build recipes
+
+package remote
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+	"testing"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+)
+
+// An answer may be lost although the work was done, and a request may be made twice.
+func TestApplianceThatFailsForAWhileMakesOneVolume(t *testing.T) {
+	t.Parallel()
+	for name, faults := range map[string][]string{
+		"fails": {"503"}, "fails twice": {"500", "502"}, "is busy": {"429"}, "forgets to answer": {"forget"}, "forgets twice": {"forget", "forget"}, "answers late": {"late"},
+		"answers late, then fails": {"late", "500"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, c := newWorld(t, overHTTP()), claim(1)
+			for _, verb := range []contract.Verb{contract.Provision, contract.Expand, contract.Delete} {
+				w.appliance.faults = slices.Clone(faults)
+				w.mustEnd(w.run(verb, c), 0, "")
+				if len(w.appliance.faults) > 0 {
+					t.Fatalf("%s: the faults %v have not happened", verb, w.appliance.faults)
+				}
+				switch verb {
+				case contract.Provision:
+					w.mustHave(mebi, c)
+					w.mustHavePV(c)
+					c.Size = 2 * mebi
+				case contract.Expand:
+					w.mustHave(2*mebi, c)
+				default:
+					w.mustHaveNothing()
+				}
+			}
+			if w.appliance.made != 1 {
+				t.Errorf("%d volumes were made", w.appliance.made)
+			}
+		})
+	}
+}
+
+// An answer that is lost for longer than one run is looked for by the next one.
+func TestApplianceThatNeverAnswersMakesOneVolume(t *testing.T) {
+	t.Parallel()
+	w, c := newWorld(t, overHTTP()), claim(1)
+	w.appliance.faults = []string{"forget", "forget", "forget"}
+	w.mustEnd(w.run(contract.Provision, c), contract.ExitTempFail, "claim: the storage does not answer (last status 000)")
+	w.mustEnd(w.run(contract.Provision, c), 0, "")
+	w.mustHave(mebi, c)
+	if w.appliance.made != 1 {
+		t.Errorf("%d volumes were made", w.appliance.made)
+	}
+}
+
+func TestAnswersOfAnApplianceAreVerdicts(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		faults []string
+		verb   contract.Verb
+		code   int
+		says   string
+	}{
+		"bad login":                  {[]string{"always 401"}, contract.Provision, contract.ExitNoPerm, "refuses the provisioner's login"},
+		"no right":                   {[]string{"403"}, contract.Provision, contract.ExitNoPerm, "refuses the provisioner's login"},
+		"no right, once it was done": {[]string{"forget", "403"}, contract.Provision, contract.ExitTempFail, "claim: the storage does not answer"},
+		"wrong config":               {[]string{"always 404"}, contract.Provision, contract.ExitConfig, "does not accept the request (status 404)"},
+		"wrong config of a volume":   {[]string{"422"}, contract.Provision, contract.ExitConfig, "does not accept the request (status 422)"},
+		"wrong, once it was done":    {[]string{"late", "400"}, contract.Provision, contract.ExitTempFail, "claim: the storage does not answer"},
+		"full":                       {[]string{"507"}, contract.Provision, contract.ExitCapacity, "claim: the storage has no room"},
+		"full, later":                {[]string{"503", "507"}, contract.Provision, contract.ExitCapacity, "claim: the storage has no room"},
+		"down":                       {[]string{"always 503"}, contract.Provision, contract.ExitTempFail, "claim: the storage does not answer (last status 503)"},
+		"conflict":                   {[]string{"409"}, contract.Provision, contract.ExitTempFail, "claim: the storage refuses the request for now (status 409)"},
+		"moved":                      {[]string{"always 301"}, contract.List, contract.ExitTempFail, "for now (status 301)"},
+		"no volume to delete":        {[]string{"404"}, contract.Delete, 0, ""},
+		"down at a delete":           {[]string{"500", "500", "500"}, contract.Delete, contract.ExitTempFail, "claim: the storage does not answer"},
+		"full at an expand":          {[]string{"507"}, contract.Expand, contract.ExitCapacity, "claim: the storage has no room"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, c := newWorld(t, overHTTP()), claim(1)
+			if test.verb == contract.Delete || test.verb == contract.Expand {
+				w.mustEnd(w.run(contract.Provision, c), 0, "")
+				c.Size = 2 * mebi
+			}
+			w.appliance.faults = test.faults
+			w.mustEnd(w.run(test.verb, c), test.code, test.says)
+			if made := contract.VerdictOf(test.code).MadeNothing(); made && w.appliance.made > 0 {
+				t.Error("the exit code says that nothing was made, and there is a volume")
+			}
+		})
+	}
+}
+
+func TestWhatIsMissingInConfigOrSecretIsNamed(t *testing.T) {
+	forEach(t, func(of subtest) {
+		t, r := of.t, of.recipe
+		for _, file := range map[bool][]string{true: {"key", "known_hosts", "chap"}, false: {"header"}}[r.overSSH] {
+			if r.name == "zfs" && file == "chap" {
+				continue
+			}
+			w := newWorld(t, r)
+			w.remove("etc/secret/" + file)
+			w.mustEnd(w.run(contract.Provision, claim(1)), contract.ExitConfig, "the Secret lacks the file "+file)
+			w.mustHaveNothing()
+		}
+		w := newWorld(t, r)
+		all := w.properties
+		for key := range all {
+			if key == "answer-timeout" {
+				continue
+			}
+			w.properties = maps.Clone(all)
+			delete(w.properties, key)
+			w.mustEnd(w.run(contract.Provision, claim(1)), contract.ExitConfig, "the config lacks the key")
+		}
+		w.mustHaveNothing()
+	})
+}
+
+// A volume that was deleted by hand has not grown.
+func TestExpandOfNoVolumeFails(t *testing.T) {
+	forEach(t, func(of subtest) {
+		t, r := of.t, of.recipe
+		w := newWorld(t, r)
+		if e := w.run(contract.Expand, claim(1)); contract.VerdictOf(e.code) != contract.TryAgain {
+			t.Errorf("exit %d: %s", e.code, e.out)
+		}
+	})
+}
+
+// A second volume with the UID is deleted with the first one, unless an audit names one of them.
+func TestVolumesOfOneClaimAreDeleted(t *testing.T) {
+	t.Parallel()
+	w, c := newWorld(t, overHTTP()), claim(1)
+	w.mustEnd(w.run(contract.Provision, c), 0, "")
+	twin := *w.appliance.volumes[0]
+	twin.ID = "twin"
+	other := applianceVolume{ID: "other", Metadata: map[string]any{"uid": claim(2).UID}}
+	w.appliance.volumes = append(w.appliance.volumes, &twin, &other)
+	c.ListedVolume = "other"
+	w.mustEnd(w.run(contract.Delete, c), 0, "")
+	if n := len(w.appliance.volumes); n != 3 {
+		t.Fatalf("the volume of another claim is deleted: %d are left", n)
+	}
+	c.ListedVolume = "twin"
+	w.mustEnd(w.run(contract.Delete, c), 0, "")
+	if n := len(w.appliance.volumes); n != 2 || w.appliance.volumes[0].ID != "vol-1" {
+		t.Fatalf("%d volumes are left", n)
+	}
+	c.ListedVolume = ""
+	w.mustEnd(w.run(contract.Delete, c), 0, "")
+	if len(w.appliance.volumes) != 1 || slices.Contains(w.appliance.asked, http.MethodPut) {
+		t.Errorf("%d volumes are left", len(w.appliance.volumes))
+	}
+}

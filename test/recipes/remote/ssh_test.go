@@ -1,0 +1,252 @@
+//go:build recipes
+
+package remote
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/test/recipes/kube"
+)
+
+func (w *world) remove(name string) {
+	w.t.Helper()
+	must(w.t, os.Remove(filepath.Join(w.dir, name)))
+}
+
+func forEachBox(t *testing.T, test func(subtest)) {
+	t.Helper()
+	forEach(t, func(of subtest) {
+		if of.recipe.overSSH {
+			test(of)
+		}
+	})
+}
+
+func TestFailuresOfSSHAreVerdicts(t *testing.T) {
+	forEachBox(t, func(of subtest) {
+		t, r := of.t, of.recipe
+		for mode, want := range map[string]struct {
+			code int
+			says string
+		}{
+			"denied":      {contract.ExitNoPerm, "the box refuses the key"},
+			"another box": {contract.ExitConfig, "the host key of the box"},
+			"down":        {contract.ExitTempFail, "claim: the storage does not answer"},
+		} {
+			w := newWorld(t, r)
+			w.write("box/ssh", mode)
+			for _, verb := range []contract.Verb{contract.Provision, contract.Delete, contract.Expand, contract.List} {
+				w.mustEnd(w.run(verb, claim(1)), want.code, want.says)
+			}
+			w.mustHaveNothing()
+		}
+	})
+}
+
+// The connection may end when the work is done.
+func TestAnswerOfABoxIsLost(t *testing.T) {
+	forEachBox(t, func(of subtest) {
+		t, r := of.t, of.recipe
+		w, c := newWorld(t, r), claim(1)
+		for _, verb := range []contract.Verb{contract.Provision, contract.Delete} {
+			w.write("box/ssh", "lost")
+			w.mustEnd(w.run(verb, c), contract.ExitTempFail, "claim: the storage does not answer")
+			w.remove("box/ssh")
+			w.mustEnd(w.run(verb, c), 0, "")
+			if verb == contract.Provision {
+				w.mustHave(mebi, c)
+				w.mustHavePV(c)
+			}
+		}
+		w.mustHaveNothing()
+	})
+}
+
+// A config can name nothing that a shell of the box would interpret.
+func TestWordsForABoxArePlain(t *testing.T) {
+	forEachBox(t, func(of subtest) {
+		t, r := of.t, of.recipe
+		w := newWorld(t, r)
+		good := maps.Clone(w.properties)
+		for name := range good {
+			if name == "box" || name == "portal" || name == "nfs-server" { // no words of a shell there
+				continue
+			}
+			for _, bad := range []string{"x;reboot", "$(reboot)", "`reboot`", "x\ny", "x'y", `x"y`, "x*", "~", "x&y", "x|y", "x>y", "x\\y", "(x)", "{x}", "#x", "!x"} {
+				w.properties = maps.Clone(good)
+				w.properties[name] = bad
+				w.mustEnd(w.run(contract.Provision, claim(1)), contract.ExitConfig, "may have only letters")
+			}
+		}
+		for _, c := range w.calls() {
+			if c.Name == "ssh" {
+				t.Errorf("the box was asked: %q", c.Arguments)
+			}
+		}
+	})
+}
+
+// login makes a node log in to a target, or out.
+func (w *world) login(iqn string, in bool) {
+	w.t.Helper()
+	state(w.dir, "tgt", func(all *tgtTargets) {
+		target := (*all)[iqn]
+		target.InUse = in
+		(*all)[iqn] = target
+	})
+}
+
+// tgt-admin succeeds and does nothing while a node is logged in.
+func TestVolumeOfTgtThatIsInUseStays(t *testing.T) {
+	t.Parallel()
+	w, c := newWorld(t, iscsiTarget()), claim(1)
+	iqn := "iqn.2026-01.example.box:" + c.PVName
+	w.mustEnd(w.run(contract.Provision, c), 0, "")
+	w.mustEnd(w.run(contract.Provision, claim(2)), 0, "")
+	w.login(iqn, true)
+	w.mustEnd(w.run(contract.Delete, c), contract.ExitTempFail, "claim: a node is still logged in")
+	w.mustHave(mebi, c, claim(2))
+	c.Size = 2 * mebi
+	w.mustEnd(w.run(contract.Expand, c), contract.ExitTempFail, "claim: the volume is in use, and can grow when it is not")
+	w.mustHave(mebi, claim(1), claim(2))
+	w.login(iqn, false)
+	w.mustEnd(w.run(contract.Expand, c), 0, "")
+	if size := w.recipe.volumes(w)[c.UID]; size != 2*mebi {
+		t.Errorf("it has %d bytes", size)
+	}
+	w.mustEnd(w.run(contract.Delete, c), 0, "")
+	w.mustHave(mebi, claim(2))
+}
+
+// What tgtd does not say is not known: a node may be logged in.
+func TestVolumeStaysWhileTgtdDoesNotAnswer(t *testing.T) {
+	t.Parallel()
+	w, c := newWorld(t, iscsiTarget()), claim(1)
+	w.mustEnd(w.run(contract.Provision, c), 0, "")
+	w.write("box/no-tgtd", "")
+	for _, verb := range []contract.Verb{contract.Provision, contract.Expand, contract.Delete} {
+		w.mustEnd(w.run(verb, c), contract.ExitTempFail, "claim: the storage's tgtd does not answer")
+	}
+	w.remove("box/no-tgtd")
+	w.mustHave(mebi, c)
+	w.mustEnd(w.run(contract.Delete, c), 0, "")
+	w.mustHaveNothing()
+}
+
+// Only the box's root can read the login of a target, and the volume.
+func TestFilesOfABoxAreRootsOwn(t *testing.T) {
+	t.Parallel()
+	w, c := newWorld(t, iscsiTarget()), claim(1)
+	w.mustEnd(w.run(contract.Provision, c), 0, "")
+	files := glob(w, "box/volumes/pvc-*/*", "box/conf.d/*")
+	if len(files) != 4 {
+		t.Errorf("the files are %q", files)
+	}
+	for _, file := range files {
+		info, err := os.Stat(file)
+		must(t, err)
+		if info.Mode().Perm()&0o077 != 0 {
+			t.Errorf("%s has the mode %v", file, info.Mode())
+		}
+	}
+	config, err := os.ReadFile(filepath.Join(w.dir, "box/conf.d", c.PVName+".conf"))
+	must(t, err)
+	if want := "incominguser " + c.PVName + " " + kube.Password(t, w.api.All("secrets")[0]) + "\n"; !strings.Contains(string(config), want) {
+		t.Errorf("the target has another login than the Secret:\n%s", config)
+	}
+}
+
+func TestBoxWithoutItsDirectoryIsMisconfigured(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, iscsiTarget())
+	w.remove("box/volumes")
+	for _, verb := range []contract.Verb{contract.Provision, contract.Delete, contract.List} {
+		w.mustEnd(w.run(verb, claim(1)), contract.ExitConfig, "create or mount it")
+	}
+}
+
+func TestGroupWithoutItsPoolIsMisconfigured(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, overLVM())
+	state(w.dir, "lvm", func(group *lvm) { group.Used = "" })
+	w.mustEnd(w.run(contract.Provision, claim(1)), contract.ExitConfig, "is not a thin pool")
+	w.mustHaveNothing()
+}
+
+func TestLogicalVolumeInUseStays(t *testing.T) {
+	t.Parallel()
+	w, c := newWorld(t, overLVM()), claim(1)
+	w.mustEnd(w.run(contract.Provision, c), 0, "")
+	sessions := "box/lio/iscsi/iqn.2026-01.example.lvm:" + c.PVName + "/tpgt_1/dynamic_sessions"
+	w.write(sessions, "iqn.2010-11.node1\n")
+	w.mustEnd(w.run(contract.Delete, c), contract.ExitTempFail, "claim: a node is still logged in")
+	w.mustHave(mebi, c)
+}
+
+func cloneOf(n int) func(*contract.Request) {
+	source := claim(n)
+	return func(r *contract.Request) {
+		r.Source = &contract.Source{Kind: "PersistentVolumeClaim", Namespace: source.Namespace, Name: source.Name, UID: source.UID, PVName: source.PVName}
+	}
+}
+
+func TestClones(t *testing.T) {
+	t.Parallel()
+	for _, r := range []recipe{iscsiTarget(), overLVM()} {
+		t.Run(r.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, r)
+			source, clone := claim(1), claim(2, cloneOf(1), func(c *contract.Request) { c.Size = 6 * mebi })
+			w.mustEnd(w.run(contract.Provision, clone), contract.ExitBadRequest, "claim: the storage cannot clone this source") // there is none
+			w.mustEnd(w.run(contract.Delete, clone), 0, "")
+			w.mustHaveNothing()
+			w.mustEnd(w.run(contract.Provision, source), 0, "")
+			if r.name == "iscsi-target" {
+				w.mustEnd(w.run(contract.Provision, clone), contract.ExitBadRequest, "claim: the storage cannot clone this source") // no reflinks
+				w.write("box/reflinks", "")
+				w.write("box/volumes/"+source.PVName+"/disk", strings.Repeat("data", mebi/4))
+			}
+			for range 2 {
+				w.mustEnd(w.run(contract.Provision, clone), 0, "")
+			}
+			if sizes := w.recipe.volumes(w); sizes[clone.UID] < 6*mebi || len(sizes) != 2 {
+				t.Fatalf("the volumes are %v", sizes)
+			}
+			w.mustBeAClone(source, clone)
+			w.mustEnd(w.run(contract.Provision, claim(2, cloneOf(3))), contract.ExitBadRequest, "claim: the volume was created from another source")
+			w.mustEnd(w.run(contract.Provision, claim(4, cloneOf(1), func(c *contract.Request) { c.Source.PVName = "by-hand" })), contract.ExitBadRequest, "claim: the storage cannot clone")
+			for _, c := range []contract.Request{source, clone, claim(4)} { // the source first
+				w.mustEnd(w.run(contract.Delete, c), 0, "")
+			}
+			w.mustHaveNothing()
+		})
+	}
+}
+
+// mustBeAClone checks what the clone has of its source, and that its PV says so.
+func (w *world) mustBeAClone(source, clone contract.Request) {
+	w.t.Helper()
+	if w.recipe.name == "lvm" {
+		state(w.dir, "lvm", func(group *lvm) {
+			if origin := group.Volumes[clone.PVName].Origin; origin != source.PVName {
+				w.t.Errorf("its origin is %q", origin)
+			}
+		})
+	} else if data, err := os.ReadFile(filepath.Join(w.dir, "box/volumes", clone.PVName, "disk")); err != nil || !strings.HasPrefix(string(data), "datadata") {
+		w.t.Errorf("it has %.20q, %v", data, err)
+	}
+	for _, pv := range w.api.All("persistentvolumes") {
+		want := any(nil)
+		if pv.At("metadata", "name") == clone.PVName {
+			want = "app/data-1"
+		}
+		if got := pv.At("metadata", "annotations", "flex-provisioner.io/clone-of"); got != want {
+			w.t.Errorf("the annotation of %v is %v, want %v", pv.At("metadata", "name"), got, want)
+		}
+	}
+}
