@@ -26,7 +26,7 @@ ceph() {
     16 | 39) flex again "the image is mapped on a node, or has snapshots or clones; the provisioner tries again" ;;
     28 | 122) flex full "the pool has no room for $FLEX_SIZE bytes: delete volumes, or ask its administrator for more" ;;
     *) flex again "Ceph does not answer, or refuses the request for now (error $code); the provisioner tries again" ;;
-  esac || exit # also where the caller looks at the result
+  esac || exit # also where the caller uses the result of ceph
 }
 grow() { # by sizes of MiB, rounded up
   ceph info --format json "$name" || flex again "the pool does not have the image: an administrator must look for it" || exit

@@ -36,7 +36,7 @@ func TestScriptsOfProvisionersMakeNoNeedlessRequests(t *testing.T) {
 	for _, block := range blocks {
 		scripts["docs/contract.md"] += block[1]
 	}
-	if len(scripts) != 13 || len(blocks) < 3 {
+	if len(scripts) != 14 || len(blocks) < 3 {
 		t.Errorf("there are %d scripts and %d blocks", len(scripts), len(blocks))
 	}
 	calls := 0

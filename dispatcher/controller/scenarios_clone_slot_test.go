@@ -10,9 +10,9 @@ import (
 )
 
 // A clone from another namespace that waits for a slot for longer than its namespace's consent is
-// remembered gets its turn like any other: it once lost each slot that it was assigned, since the
+// kept gets one like any other: it once lost each slot that it was assigned, since the
 // consent was to be read again first.
-func TestACloneThatWaitsForASlotIsServedInItsTurn(t *testing.T) {
+func TestACloneThatWaitsForASlotIsServedAfterThoseBeforeIt(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.options.Grants = slowGrants(10 * time.Millisecond)
 		w.SetUpGold(fakecluster.Works, "data-sources", "PersistentVolumeClaim", "max-parallel", "1")
