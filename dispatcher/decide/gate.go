@@ -90,6 +90,9 @@ func (v View) readiness(r Run) (_ Readiness, instead Action) {
 	if v.unconfirmedRun() != nil {
 		return Blocked, nil
 	}
+	if p := v.Provision.Problem; r.Verb == contract.Provision && p != nil && v.Now.Before(p.From) {
+		return Blocked, Wait{Until: p.From, Why: p.Note} // it is not known yet whether anything is in the way
+	}
 	readiness, instead := v.wouldLaunch(r)
 	if readiness == Ready && (r.OtherPod != "" || r.ForeignGate || v.deletesAttached(r)) {
 		return Blocked, nil
@@ -109,9 +112,6 @@ func (v View) deletesAttached(r Run) bool {
 func (v View) wouldLaunch(r Run) (_ Readiness, instead Action) {
 	if r.Verb == contract.Expand && hasChanged(&r, v.Expand) {
 		return Unwanted, nil
-	}
-	if p := v.Provision.Problem; r.Verb == contract.Provision && p != nil && v.Now.Before(p.From) {
-		return Blocked, Wait{Until: p.From, Why: p.Note} // it is not known yet whether anything is in the way
 	}
 	shared, next := len(r.UIDs) > 1, decideNext
 	if shared {

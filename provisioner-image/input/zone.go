@@ -33,7 +33,7 @@ func (task *Task) setZone(c class) error {
 	}
 	task.InZone = c.zone == selectedZone || c.zone == "" && len(v.Zones) > 0
 	v.AnyZone = c.zone == ignoredZone
-	if c.zone != "" && c.zone != selectedZone && !v.AnyZone {
+	if c.namesZone() {
 		task.NodeZones = allowedZones(r)
 	}
 	if !v.AnyZone && !v.HasContent() && r.Source == nil && len(v.Zones) > 0 {
@@ -43,11 +43,16 @@ func (task *Task) setZone(c class) error {
 	return nil
 }
 
+// namesZone reports whether the class names a zone of Cinder.
+func (c class) namesZone() bool {
+	return c.zone != "" && c.zone != selectedZone && c.zone != ignoredZone
+}
+
 // zones returns where the volume may be: in the zone that the class names, in that of the selected
 // node, or in those that the class's allowedTopologies name. There are none if it may be anywhere.
 func zones(r contract.Request, c class) []string {
 	switch allowed := allowedZones(r); {
-	case c.zone != "" && c.zone != selectedZone && c.zone != ignoredZone:
+	case c.namesZone():
 		return []string{c.zone}
 	case c.zone == "" && len(allowed) == 0:
 		return nil

@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"context"
 	"encoding/json"
 	"os"
 	"os/exec"
@@ -73,10 +74,14 @@ func (w *world) cephClass(changes ...func(*storagev1.StorageClass)) string {
 // ceph runs a command with the administrator's key, to read the storage past our own code.
 func (w *world) ceph(command ...string) string {
 	w.t.Helper()
-	run := exec.CommandContext(w.ctx(), "../cinder/exec.sh", command...)
-	out, err := run.Output()
+	out, err := ceph(w.ctx(), command...)
 	w.must(err, strings.Join(command, " "))
-	return string(out)
+	return out
+}
+
+func ceph(ctx context.Context, command ...string) (string, error) {
+	out, err := exec.CommandContext(ctx, "../cinder/exec.sh", command...).Output()
+	return string(out), err
 }
 
 // image is an RBD image as a node plugin sees it: by the PV's attributes and by the Secret that the

@@ -142,15 +142,17 @@ func TestRecipeLoop(t *testing.T) {
 	for _, c := range []*corev1.PersistentVolumeClaim{claim, raw} {
 		w.deleteClaim(c)
 		w.vanished(c)
-		equal(t, "the disks of "+c.Name, strings.Join(w.disks(string(c.UID)), " "), "")
+		equal(t, "the disks of "+c.Name, strings.Join(w.disks(w.ctx(), string(c.UID)), " "), "")
 	}
 	equal(t, "what is left on the node", w.mustOnNode("1", "cd /var/lib/flex-volumes; find . | sort; ls /run/flex-loop"), ".\n./.loop\n./.loop/notes")
 }
 
 // disks returns the loop devices of files with a text in their names. All nodes share the machine's.
-func (w *world) disks(text string) (out []string) {
+func (w *world) disks(ctx context.Context, text string) (out []string) {
 	w.t.Helper()
-	for line := range strings.Lines(w.mustOnNode("2", "losetup --noheadings --output NAME,BACK-FILE")) {
+	all, err := onNode(ctx, "2", "losetup", "--noheadings", "--output", "NAME,BACK-FILE")
+	w.must(err, "list the disks")
+	for line := range strings.Lines(all) {
 		if name, file, found := strings.Cut(line, " "); found && strings.Contains(file, text) {
 			out = append(out, name)
 		}
@@ -163,7 +165,7 @@ func (w *world) disks(text string) (out []string) {
 func (w *world) detachAll() {
 	w.t.Helper()
 	w.eventually(toBind, "the disks to be detached", func(ctx context.Context) error {
-		disks := w.disks("/.loop/pvc-")
+		disks := w.disks(ctx, "/.loop/pvc-")
 		for _, disk := range disks {
 			if _, err := onNode(ctx, "2", "losetup", "--detach", disk); err != nil {
 				return err
@@ -205,11 +207,12 @@ func TestRecipeCephRBD(t *testing.T) {
 	original.must("read -P 0x5a 0 1M")
 
 	w.ask(claim, "2Gi")
-	w.eventually(toBind, "the image to grow", func(context.Context) error {
-		if size := w.ceph("rbd", "info", "--format", "json", original.pool+"/"+original.name); !strings.Contains(size, `"size":2147483648,`) {
-			return errors.New(size)
+	w.eventually(toBind, "the image to grow", func(ctx context.Context) error {
+		size, err := ceph(ctx, "rbd", "info", "--format", "json", original.pool+"/"+original.name)
+		if err == nil && !strings.Contains(size, `"size":2147483648,`) {
+			err = errors.New(size)
 		}
-		return nil
+		return err
 	})
 	for _, c := range w.claims {
 		w.deleteClaim(c)

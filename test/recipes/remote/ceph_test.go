@@ -31,12 +31,15 @@ func admin(t *testing.T, words ...string) string {
 	return string(out)
 }
 
+// cephImage is an image, or a snapshot of one.
+type cephImage struct {
+	Image, Snapshot string
+	Size            int64
+}
+
 func overCeph() recipe {
 	pool := func(w *world) string { return w.properties["pool"] }
-	images := func(w *world) (all []struct {
-		Image, Snapshot string
-		Size            int64
-	}) {
+	images := func(w *world) (all []cephImage) {
 		must(w.t, json.Unmarshal([]byte(admin(w.t, "rbd", "ls", "--long", "--format", "json", pool(w))), &all))
 		return all
 	}
