@@ -142,15 +142,17 @@ func TestRecipeLoop(t *testing.T) {
 	for _, c := range []*corev1.PersistentVolumeClaim{claim, raw} {
 		w.deleteClaim(c)
 		w.vanished(c)
-		equal(t, "the disks of "+c.Name, strings.Join(w.disks(string(c.UID)), " "), "")
+		equal(t, "the disks of "+c.Name, strings.Join(w.disks(w.ctx(), string(c.UID)), " "), "")
 	}
 	equal(t, "what is left on the node", w.mustOnNode("1", "cd /var/lib/flex-volumes; find . | sort; ls /run/flex-loop"), ".\n./.loop\n./.loop/notes")
 }
 
 // disks returns the loop devices of files with a text in their names. All nodes share the machine's.
-func (w *world) disks(text string) (out []string) {
+func (w *world) disks(ctx context.Context, text string) (out []string) {
 	w.t.Helper()
-	for line := range strings.Lines(w.mustOnNode("2", "losetup --noheadings --output NAME,BACK-FILE")) {
+	list, err := onNode(ctx, "2", "losetup", "--noheadings", "--output", "NAME,BACK-FILE")
+	w.must(err, "list the loop devices")
+	for line := range strings.Lines(list) {
 		if name, file, found := strings.Cut(line, " "); found && strings.Contains(file, text) {
 			out = append(out, name)
 		}
@@ -163,7 +165,7 @@ func (w *world) disks(text string) (out []string) {
 func (w *world) detachAll() {
 	w.t.Helper()
 	w.eventually(toBind, "the disks to be detached", func(ctx context.Context) error {
-		disks := w.disks("/.loop/pvc-")
+		disks := w.disks(ctx, "/.loop/pvc-")
 		for _, disk := range disks {
 			if _, err := onNode(ctx, "2", "losetup", "--detach", disk); err != nil {
 				return err
