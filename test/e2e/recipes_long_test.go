@@ -150,9 +150,9 @@ func TestRecipeLoop(t *testing.T) {
 // disks returns the loop devices of files with a text in their names. All nodes share the machine's.
 func (w *world) disks(ctx context.Context, text string) (out []string) {
 	w.t.Helper()
-	all, err := onNode(ctx, "2", "losetup", "--noheadings", "--output", "NAME,BACK-FILE")
-	w.must(err, "list the disks")
-	for line := range strings.Lines(all) {
+	list, err := onNode(ctx, "2", "losetup", "--noheadings", "--output", "NAME,BACK-FILE")
+	w.must(err, "list the loop devices")
+	for line := range strings.Lines(list) {
 		if name, file, found := strings.Cut(line, " "); found && strings.Contains(file, text) {
 			out = append(out, name)
 		}
