@@ -32,16 +32,24 @@ grow() { # by sizes of MiB, rounded up
   ceph info --format json "$name" || flex again "the pool does not have the image: an administrator must look for it" || exit
   [ "$(jq .size "$work/out")" -ge "$FLEX_SIZE" ] || ceph resize --no-progress --size $(((FLEX_SIZE + 1048575) / 1048576)) "$name"
 }
-# state_of_snapshot IMAGE: prints whether the snapshot for the claim's clone is protected (true, false), or nothing if there is none.
-state_of_snapshot() { ceph snap ls --format json "$1" && jq -r '.[] | select(.name == env.FLEX_PV_NAME).protected' "$work/out"; }
+# state_of_snapshot IMAGE: prints whether the snapshot for the claim's clone is protected (true, false), or nothing if there is none. Use it
+# in an assignment: the failure of a command in an argument is lost.
+state_of_snapshot() {
+  ceph snap ls --format json "$1" || return 0 # the image does not exist
+  jq -r '.[] | select(.name == env.FLEX_PV_NAME).protected' "$work/out"
+}
 drop_snapshot() { # IMAGE
-  [ "$(state_of_snapshot "$1")" != true ] || ceph snap unprotect "$1@$name"
-  [ -z "$(state_of_snapshot "$1")" ] || ceph snap rm --no-progress "$1@$name"
+  state=$(state_of_snapshot "$1")
+  [ -n "$state" ] || return 0
+  [ "$state" = true ] || ceph snap protect "$1@$name" # a killed unprotect leaves what is not protected, and is not removed
+  ceph snap unprotect "$1@$name"
+  ceph snap rm --no-progress "$1@$name"
 }
 clone() { # IMAGE
   ceph info "$1" || flex refuse "the pool cannot clone this source: it must be a volume of the same class" || exit
-  [ -n "$(state_of_snapshot "$1")" ] || ceph snap create --no-progress "$1@$name"
-  [ "$(state_of_snapshot "$1")" = true ] || ceph snap protect "$1@$name"
+  state=$(state_of_snapshot "$1")
+  [ -n "$state" ] || ceph snap create --no-progress "$1@$name"
+  [ "$state" = true ] || ceph snap protect "$1@$name"
   ceph clone --image-feature layering --dest-pool "$FLEX_POOL" "$1@$name" "$name"
 }
 # completed IMAGE: writes the image's note to the file out. A clone has that of its source, until it gets its own.
@@ -80,9 +88,13 @@ provision() {
 }
 delete() {
   [ "${FLEX_LISTED_VOLUME:-$name}" = "$name" ] || flex again "the listed volume is not the claim's"
-  ceph rm --no-progress "$name" || true
+  ceph rm --no-progress "$name" || ceph ls --format json || flex again "Ceph has no pool $FLEX_POOL, so the image may be in one of another name" || exit
   [ "$FLEX_UNDO" = true ] || return 0
   ceph ls --long --format json # a killed run has perhaps left the snapshot that it was to clone
+  if grep "^rbd: error" "$work/log" | grep -qvF "(2) No such file or directory"; then # it leaves out an image, and succeeds
+    cat "$work/log" >&2
+    flex again "Ceph does not show all images of the pool; the provisioner tries again"
+  fi
   for image in $(jq -r '.[] | select(.snapshot == env.FLEX_PV_NAME).image' "$work/out"); do drop_snapshot "$image"; done
 }
 list() {

@@ -3,17 +3,17 @@
 # and below. No text of a user becomes part of a URL.
 set -euo pipefail
 [ -n "${FLEX_CLAIM_UID:-}" ] || exec flex each 8 "$0" "$@" # a batch: this script again, for each request
-secret=/etc/flex/secret work=$(mktemp -d) lost=
+secret=/etc/flex/secret work=$(mktemp -d) lost='' unread="there are no volumes in the answer of the storage; the provisioner tries again"
 export CURL_CA_BUNDLE=$secret/ca.crt # for https; there are no other CAs in the image
 [ -r $secret/header ] || flex misconfigured "the Secret lacks the file header"; [ -n "${FLEX_API:-}" ] || flex misconfigured "the config lacks the key api"
 
-# ask METHOD PATH [BODY]: sets status, and writes the answer to a file. A change without an answer may have been made, so it is
-# repeated with the same key, by which the storage recognizes it. curl reads the login from the file: arguments can be seen.
+# ask METHOD PATH [BODY [HEADER]]: sets status, and writes the answer to a file. A change without an answer may have been made, and is
+# repeated: each must be one that the storage recognizes. curl reads the login from the file: arguments can be seen.
 ask() {
   for pause in 1 2 0; do
     status=$(curl --silent --show-error --connect-timeout 5 --max-time "${FLEX_ANSWER_TIMEOUT:-30}" --request "$1" \
-      --header "@$secret/header" --header "Content-Type: application/json" --header "Idempotency-Key: $FLEX_CLAIM_UID" \
-      ${3:+--data "$3"} --output "$work/answer" --write-out '%{http_code}' "$FLEX_API$2") || status=000
+      --header "@$secret/header" --header "Content-Type: application/json" \
+      ${4:+--header "$4"} ${3:+--data "$3"} --output "$work/answer" --write-out '%{http_code}' "$FLEX_API$2") || status=000
     case $status in 000 | 408 | 429 | 50[0-6]) lost=yes && sleep $pause ;; *) return 0 ;; esac
   done
 }
@@ -31,14 +31,14 @@ judge() {
 # find_volumes JQ: writes what JQ makes of each volume of the claim to a file, a line each. An API with pages needs a loop here.
 find_volumes() {
   ask GET "/volumes?uid=$FLEX_CLAIM_UID"; judge
-  jq -cr ".volumes[] | select(.metadata.uid == env.FLEX_CLAIM_UID) | $1" "$work/answer" >"$work/found"
+  jq -ncr "input.volumes[] | select(.metadata.uid == env.FLEX_CLAIM_UID) | $1" "$work/answer" >"$work/found" || flex again "$unread"
 }
 provision() {
   [ "$FLEX_VOLUME_MODE" = Filesystem ] || flex refuse "the storage has no raw devices: request volumeMode Filesystem"
   find_volumes . # of an earlier run
   if [ ! -s "$work/found" ]; then
     flex note "$work/note" # what an audit needs to know of the claim
-    ask POST /volumes "$(jq -c '{name: env.FLEX_PV_NAME, bytes: (env.FLEX_SIZE | tonumber), metadata: .}' "$work/note")"; judge
+    ask POST /volumes "$(jq -c '{name: env.FLEX_PV_NAME, bytes: (env.FLEX_SIZE | tonumber), metadata: .}' "$work/note")" "Idempotency-Key: $FLEX_CLAIM_UID"; judge
     mv "$work/answer" "$work/found"
   fi
   flex pv "$(jq -sc '.[0] | {spec: {capacity: {storage: "\(.bytes)"}, nfs: {server, path}}}' "$work/found")"
@@ -54,7 +54,7 @@ delete() { # with FLEX_LISTED_VOLUME that volume alone
 }
 list() {
   ask GET /volumes; judge
-  jq -c '.volumes[] | select(.metadata.uid) | .metadata + {volume: .id, size: .bytes}' "$work/answer" >"$work/list"
+  jq -nc 'input.volumes[] | select(.metadata.uid) | .metadata + {volume: .id, size: .bytes}' "$work/answer" >"$work/list" || flex again "$unread"
   if [ -s "$work/list" ]; then flex list "$work/list"; else flex list; fi
 }
 case $1 in provision | delete | expand | list) "$1" ;; *) echo "this image has no verb $1"; exit 64 ;; esac

@@ -33,11 +33,12 @@ type appliance struct {
 	faults  []string
 	asked   []string // the methods
 	room    int64
+	keys    map[string]string // the requests, by their Idempotency-Key
 }
 
 func newAppliance(t *testing.T) *appliance {
 	t.Helper()
-	a := &appliance{room: 100 * mebi}
+	a := &appliance{room: 100 * mebi, keys: map[string]string{}}
 	a.server = httptest.NewServer(a)
 	t.Cleanup(a.server.Close)
 	return a
@@ -70,10 +71,13 @@ func (a *appliance) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	recorder := httptest.NewRecorder()
-	if r.Header.Get("Authorization") == "Bearer "+login {
-		a.do(recorder, r)
-	} else {
+	switch {
+	case r.Header.Get("Authorization") != "Bearer "+login:
 		recorder.WriteHeader(http.StatusUnauthorized)
+	case a.hasOtherRequest(r):
+		recorder.WriteHeader(http.StatusUnprocessableEntity)
+	default:
+		a.do(recorder, r)
 	}
 	a.mu.Unlock()
 	switch fault {
@@ -87,6 +91,18 @@ func (a *appliance) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.WriteHeader(recorder.Code)
 	_, _ = w.Write(recorder.Body.Bytes())
+}
+
+// hasOtherRequest reports whether another request had this one's key, of which the storage keeps the
+// answer.
+func (a *appliance) hasOtherRequest(r *http.Request) bool {
+	key, request := r.Header.Get("Idempotency-Key"), r.Method+" "+r.URL.Path
+	if key == "" {
+		return false
+	}
+	other, found := a.keys[key]
+	a.keys[key] = request
+	return found && other != request
 }
 
 func (a *appliance) do(w http.ResponseWriter, r *http.Request) {

@@ -76,6 +76,8 @@ func TestAnswersOfAnApplianceAreVerdicts(t *testing.T) {
 		"full, later":                {[]string{"503", "507"}, contract.Provision, contract.ExitCapacity, "claim: the storage has no room"},
 		"down":                       {[]string{"always 503"}, contract.Provision, contract.ExitTempFail, "claim: the storage does not answer (last status 503)"},
 		"conflict":                   {[]string{"409"}, contract.Provision, contract.ExitTempFail, "claim: the storage refuses the request for now (status 409)"},
+		"no answer to read":          {[]string{"always 200"}, contract.Delete, contract.ExitTempFail, "no volumes in the answer"},
+		"no answer with volumes":     {[]string{"always 204"}, contract.List, contract.ExitTempFail, "no volumes in the answer"},
 		"moved":                      {[]string{"always 301"}, contract.List, contract.ExitTempFail, "for now (status 301)"},
 		"no volume to delete":        {[]string{"404"}, contract.Delete, 0, ""},
 		"down at a delete":           {[]string{"500", "500", "500"}, contract.Delete, contract.ExitTempFail, "claim: the storage does not answer"},

@@ -1,0 +1,108 @@
+//go:build recipes
+
+package remote
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+)
+
+// newPlayedCeph returns a world in which rbd is a script: for failures that a real Ceph shows only
+// when it is interrupted. The script has the words of a call, without the options of all calls, and
+// keeps what it wants to in the directory of the world.
+func newPlayedCeph(t *testing.T, script string) *world {
+	t.Helper()
+	w := newWorld(t, recipe{name: "ceph-rbd", setUp: func(w *world) {
+		w.write("etc/secret/userID", "flex")
+		w.write("etc/secret/userKey", "key")
+		w.properties = map[string]string{"monitors": "192.0.2.1", "pool": "volumes", "cluster-id": "cluster", "node-secret": "ceph-rbd"}
+		w.write("programs/rbd", "#!/bin/bash\ncd "+w.dir+"\n"+`words=" $* " && words=${words#*--rados-osd-op-timeout 60 } && words=${words//--no-progress /} && words=${words% }`+"\n"+
+			"end() { echo \"rbd: error $2\" >&2; exit \"$1\"; }\n"+script)
+	}})
+	must(t, os.Chmod(w.dir+"/programs/rbd", 0o755))
+	return w
+}
+
+// flattened plays a clone of claim 1 that an earlier run has completed and flattened.
+func flattened(clone contract.Request) string {
+	return `case $words in
+  "image-meta get ` + clone.PVName + ` flex") echo '{"volume":"` + clone.PVName + `","from":"` + claim(1).PVName + `"}'; exit ;;
+  "info --format json ` + clone.PVName + `") echo '{"size":1048576}'; exit ;;
+esac
+`
+}
+
+// Without its pool Ceph says of every image that it does not exist. A pool that was renamed still
+// has it.
+func TestACephWithoutItsPoolHasNotDeletedTheImage(t *testing.T) {
+	t.Parallel()
+	w := newPlayedCeph(t, `end 2 "opening pool 'volumes': (2) No such file or directory"`)
+	for _, undo := range []bool{false, true} {
+		c := claim(1)
+		c.Undo = undo
+		w.mustEnd(w.run(contract.Delete, c), contract.ExitTempFail, "claim: Ceph has no pool volumes")
+	}
+	w = newPlayedCeph(t, `[ "$words" != "ls --format json" ] || { echo '[]'; exit; }
+[ "$words" != "ls --long --format json" ] || { echo '[]'; exit; }
+end 2 "image does not exist"`)
+	w.mustEnd(w.run(contract.Delete, claim(1)), 0, "")
+}
+
+// A snapshot that is not removed keeps its image from ever being deleted.
+func TestASnapshotThatCephDoesNotShowIsNotTakenForRemoved(t *testing.T) {
+	t.Parallel()
+	clone := claim(2, cloneOf(1))
+	w := newPlayedCeph(t, flattened(clone)+`[ "$words" = "snap ls --format json `+claim(1).PVName+`" ] || end 99 "$words"
+end 110 "(110) Connection timed out"`)
+	w.mustEnd(w.run(contract.Provision, clone), contract.ExitTempFail, "claim: Ceph does not answer")
+	if pvs := w.api.All("persistentvolumes"); len(pvs) > 0 {
+		t.Errorf("there are the PVs %v", pvs)
+	}
+}
+
+// rbd ls --long leaves out what it cannot open, says so, and succeeds.
+func TestAnUndoThatDoesNotSeeAllCephImagesIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	for says, code := range map[string]int{
+		"opening pvc-1: (110) Connection timed out":       contract.ExitTempFail,
+		"processing image pvc-1: (22) Invalid argument":   contract.ExitTempFail,
+		"opening pvc-1: (2) No such file or directory":    0,
+		"opening pvc-1: (2) No such file or directory\nx": 0,
+	} {
+		w := newPlayedCeph(t, `[[ $words == ls* ]] || end 2 "image does not exist"
+echo '[]'; echo 'rbd: error `+says+`' >&2`)
+		c := claim(2)
+		c.Undo = true
+		if e := w.run(contract.Delete, c); e.code != code {
+			t.Errorf("%s: exit %d, want %d:\n%s%s", says, e.code, code, e.out, e.message)
+		}
+	}
+}
+
+// A killed unprotect leaves a snapshot that rbd shows as not protected, and that it does not remove.
+func TestASnapshotOfAKilledUnprotectIsRemoved(t *testing.T) {
+	t.Parallel()
+	clone, source := claim(2, cloneOf(1)), claim(1).PVName
+	w := newPlayedCeph(t, flattened(clone)+strings.ReplaceAll(`status=$(<snapshot)
+case $words in
+  "snap ls --format json SOURCE")
+    if [ "$status" = removed ]; then echo '[]'; exit; fi
+    if [ "$status" = protected ]; then protected=true; else protected=false; fi
+    echo '[{"name":"`+clone.PVName+`","protected":"'$protected'"}]' ;;
+  "snap protect SOURCE@"*) [ "$status" != protected ] || end 16 protected; echo protected >snapshot ;;
+  "snap unprotect SOURCE@"*) [ "$status" != unprotected ] || end 22 "already unprotected"; echo unprotected >snapshot ;;
+  "snap rm SOURCE@"*) [ "$status" = unprotected ] || end 16 busy; echo removed >snapshot ;;
+  *) end 99 "$words" ;;
+esac
+`, "SOURCE", source))
+	for _, status := range []string{"unprotecting", "unprotected", "protected", "removed"} {
+		w.write("snapshot", status)
+		w.mustEnd(w.run(contract.Provision, clone), 0, "")
+		if left, err := os.ReadFile(w.dir + "/snapshot"); strings.TrimSpace(string(left)) != "removed" {
+			t.Errorf("%s: the snapshot is %s, %v", status, left, err)
+		}
+	}
+}
