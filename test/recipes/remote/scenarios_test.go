@@ -175,6 +175,16 @@ func TestFullStorageIsNoCapacity(t *testing.T) {
 	})
 }
 
+func TestAcceptedRequestHasItsVolume(t *testing.T) {
+	forEach(t, func(of subtest) {
+		w, c := newWorld(of.t, of.recipe), claim(1, of.recipe.accepted)
+		w.mustEnd(w.run(contract.Provision, c), 0, "")
+		w.mustHave(mebi, c)
+		w.mustEnd(w.run(contract.Delete, c), 0, "")
+		w.mustHaveNothing()
+	})
+}
+
 func TestRefusedRequestMakesNothing(t *testing.T) {
 	forEach(t, func(of subtest) {
 		t, r := of.t, of.recipe
