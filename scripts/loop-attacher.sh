@@ -7,13 +7,14 @@ own=${FLEX_BASE_DIR:?}/.loop disks=/run/flex-loop
 mkdir -p "$own" "$disks"
 declare -A disk=() # of the volumes: a loop device without /dev/
 
-# detach detaches the disks whose files were removed; one that is in use is detached when it is closed.
+# detach detaches the disks whose files were removed; one that is in use is detached when it is closed. First it removes the links to them, and to those
+# that the kernel has detached by itself.
 detach() {
   local at of
+  for at in "$disks"/pvc-*; do [ -e "$own/${at##*/}.img" ] || rm -f "$at"; done
   for at in /sys/block/loop*; do
     { read -r of <"$at/loop/backing_file"; } 2>/dev/null || continue
-    [[ $of =~ /(pvc-[0-9a-f-]{36})\.img' (deleted)'$ ]] || continue
-    rm -f "$disks/${BASH_REMATCH[1]}"
+    [[ $of =~ /pvc-[0-9a-f-]{36}\.img' (deleted)'$ ]] || continue
     losetup --detach "/dev/${at##*/}" || true
   done
 }

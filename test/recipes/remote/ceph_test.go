@@ -46,7 +46,7 @@ func overCeph() recipe {
 		return all
 	}
 	return recipe{
-		name: "ceph-rbd", refused: many, accepted: func(r *contract.Request) { block(r); many(r) },
+		name: "ceph-rbd", files: []string{"userID", "userKey"}, refused: many, accepted: func(r *contract.Request) { block(r); many(r) },
 		setUp: func(w *world) {
 			name := fmt.Sprintf("recipe-%d", pools.Add(1))
 			admin(w.t, "ceph", "osd", "pool", "create", name, "1")
