@@ -43,8 +43,7 @@ provision() {
   flex pv --local "$dir" "$patch"
 }
 expand() { # never to less than in an earlier run
-  local now; now=$(kept "$FLEX_PV_NAME" size)
-  [ "$now" -ge "$FLEX_SIZE" ] || { room $((FLEX_SIZE - now)); flex note "$note"; keep size "$FLEX_SIZE"; }
+  local now; now=$(kept "$FLEX_PV_NAME" size); [ "$now" -ge "$FLEX_SIZE" ] || { room $((FLEX_SIZE - now)); flex note "$note"; keep size "$FLEX_SIZE"; }
   limit "$(kept "$FLEX_PV_NAME" size)"
 }
 delete() { # flex empty deletes a subvolume through its opened parent, and before it those that pods have created in it

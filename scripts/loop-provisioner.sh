@@ -1,8 +1,7 @@
 #!/bin/bash
 # Files of a node as disks, with a size that is enforced on any file system. This creates, grows and removes the file of a volume, without a device
 # and without a capability; scripts/loop-attacher.sh, on each node, makes disks of the files. Each step may be repeated.
-set -euo pipefail
-umask 077 # no user of the node reads the files
+set -euo pipefail; umask 077 # no user of the node reads the files
 base=${FLEX_BASE_DIR:?} own=$FLEX_BASE_DIR/.loop # what is in .loop no pod mounts
 [ "$1" != list ] || exec flex list "$own/notes"
 file=$own/${FLEX_PV_NAME:?}.img path=$base/$FLEX_PV_NAME note=$own/notes/$FLEX_PV_NAME
@@ -27,12 +26,9 @@ await() { # TEST MESSAGE
 }
 
 bytes() { stat -c %s "$file" 2>/dev/null || echo 0; }
-room() { # before the size is rounded, which may be too large for a number then
-  [ $(($(stat -f -c '%a*%S' "$base"))) -ge $((FLEX_SIZE - $(bytes))) ] || flex full "the node ${FLEX_SELECTED_NODE:-} has less than $FLEX_SIZE bytes free"
-}
-
+room() { [ $(($(stat -f -c '%a*%S' "$base"))) -ge $((FLEX_SIZE - $(bytes))) ] || flex full "the node ${FLEX_SELECTED_NODE:-} has less than $FLEX_SIZE bytes free"; }
 expand() {
-  room
+  room # before the size counts: rounded up it may be too large for a number
   if [ "$(bytes)" -lt "$size" ]; then # it never shrinks
     flex note "$note" # what an audit needs to know of the claim
     truncate -s "$size" "$file"
