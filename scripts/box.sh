@@ -4,9 +4,9 @@ set -euo pipefail
 shopt -s inherit_errexit
 secret=/etc/flex/secret work=$(mktemp -d) name=${FLEX_PV_NAME:-none}
 
-# needs FILE VARIABLE...: the Secret has this file, and the config these keys.
+# needs FILE VARIABLE...: the Secret has this file, with a content, and the config these keys.
 needs() {
-  [ -r "$secret/$1" ] || flex misconfigured "the Secret lacks the file $1"
+  [ -s "$secret/$1" ] || flex misconfigured "the Secret lacks the file $1, or it is empty"
   for variable in "${@:2}"; do [ -n "${!variable:-}" ] || flex misconfigured "the config lacks the key of the variable $variable"; done
 }
 needs key FLEX_BOX

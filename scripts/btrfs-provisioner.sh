@@ -17,8 +17,9 @@ clone() { # VOLUME
   [ "$(kept "$1" size)" -le "$FLEX_SIZE" ] || flex refuse "a clone cannot be smaller than its source: request at least $(kept "$1" size) bytes"
   btrfs subvolume snapshot "$base/$1" "$aside/volume"
 }
+room() { [ $(($(stat -f -c '%a*%S' "$base"))) -ge "$1" ] || flex full "the node ${FLEX_SELECTED_NODE:-} has less than $1 bytes free"; } # BYTES
 make() { # [VOLUME]: a clone of it, or an empty volume
-  [ $(($(stat -f -c '%a*%S' "$base"))) -ge "$FLEX_SIZE" ] || flex full "the node $FLEX_SELECTED_NODE has less than $FLEX_SIZE bytes free"
+  room "$FLEX_SIZE"
   flex empty "$aside" # of a run that was killed
   mkdir -p "$aside"
   flex note "$note" # what an audit needs to know of the claim
@@ -42,13 +43,12 @@ provision() {
   flex pv --local "$dir" "$patch"
 }
 expand() { # never to less than in an earlier run
-  [ "$(kept "$FLEX_PV_NAME" size)" -ge "$FLEX_SIZE" ] || { flex note "$note"; keep size "$FLEX_SIZE"; }
+  local now; now=$(kept "$FLEX_PV_NAME" size); [ "$now" -ge "$FLEX_SIZE" ] || { room $((FLEX_SIZE - now)); flex note "$note"; keep size "$FLEX_SIZE"; }
   limit "$(kept "$FLEX_PV_NAME" size)"
 }
 delete() { # flex empty deletes a subvolume through its opened parent, and before it those that pods have created in it
   flex empty "$dir" "$aside"
-  rm -f "$note"
-  btrfs filesystem sync "$base"
+  rm -f "$note"; btrfs filesystem sync "$base"
   timeout 20 btrfs subvolume sync "$base" || true # when the kernel has freed the space, the group has no member
   btrfs qgroup show -c "$base" | awk '$1 ~ /^64\// && $4 ~ /^-+$/ {print $1}' |
     while read -r unused; do btrfs qgroup destroy "$unused" "$base" || true; done # the kernel refuses to destroy that of a volume

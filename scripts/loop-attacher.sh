@@ -5,7 +5,21 @@
 set -euo pipefail
 own=${FLEX_BASE_DIR:?}/.loop disks=/run/flex-loop
 mkdir -p "$own" "$disks"
-declare -A disk=() # of the volumes: a loop device without /dev/
+declare -A disk=() held=() # of the volumes: a loop device without /dev/, and its open file
+
+is_of() { # NAME DEVICE: it is the disk of the volume
+  local of=''
+  { read -r of <"/sys/block/${2##*/}/loop/backing_file"; } 2>/dev/null || true
+  [[ $of = */"$1".img ]]
+}
+
+# hold NAME [FD] has the disk open. A pod may tell the kernel to detach its raw device when no process has it open (LOOP_CLR_FD needs no capability), and
+# the device may then become the disk of another volume, or of the kubelet, while the path still leads there.
+hold() {
+  local fd=${held[$1]:-}
+  held[$1]=${2:-}
+  [ -z "$fd" ] || exec {fd}<&-
+}
 
 # detach detaches the disks whose files were removed; one that is in use is detached when it is closed. First it removes the links to them, and to those
 # that the kernel has detached by itself.
@@ -16,21 +30,36 @@ detach() {
     { read -r of <"$at/loop/backing_file"; } 2>/dev/null || continue
     [[ $of =~ /pvc-[0-9a-f-]{36}\.img' (deleted)'$ ]] || continue
     losetup --detach "/dev/${at##*/}" || true
+    hold "${BASH_REMATCH[1]}"
   done
 }
 
 # attach NAME BYTES gives the file of a volume a disk of its size. The usual case starts no process.
 attach() {
-  local of='' sectors=0 at=/sys/block/${disk[$1]:-none} device
-  { read -r of <"$at/loop/backing_file" && read -r sectors <"$at/size"; } 2>/dev/null || true
-  [[ $of != */"$1".img || $((sectors * 512)) != "$2" ]] || return 0
+  local sectors=0 device=${disk[$1]:-none} fd
+  if is_of "$1" "$device"; then
+    { read -r sectors <"/sys/block/$device/size"; } 2>/dev/null || true
+    [ $((sectors * 512)) != "$2" ] || return 0
+  else
+    rm -f "$disks/$1"
+  fi
   device=$(losetup --nooverlap --find --show "$own/$1.img") || return 0 # one that is attached already; else it is tried again
-  losetup --set-capacity "$device" || return 0
+  losetup --set-capacity "$device" && exec {fd}<"$device" || return 0
+  hold "$1" "$fd"
+  is_of "$1" "$device" || return 0
   ln -sfn "$device" "$disks/$1"
   disk[$1]=${device##*/}
 }
 
-trap 'exit 0' TERM # the disks stay
+leave() { # the disks stay, but for those that a pod has told to go
+  local name
+  for name in "${!disk[@]}"; do
+    grep -q 0 "/sys/block/${disk[$name]}/loop/autoclear" 2>/dev/null || rm -f "$disks/$name"
+  done
+  exit 0
+}
+
+trap leave TERM
 while true; do
   detach
   while read -r bytes file; do

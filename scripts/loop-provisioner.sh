@@ -1,7 +1,7 @@
 #!/bin/bash
 # Files of a node as disks, with a size that is enforced on any file system. This creates, grows and removes the file of a volume, without a device
 # and without a capability; scripts/loop-attacher.sh, on each node, makes disks of the files. Each step may be repeated.
-set -euo pipefail
+set -euo pipefail; umask 077 # no user of the node reads the files
 base=${FLEX_BASE_DIR:?} own=$FLEX_BASE_DIR/.loop # what is in .loop no pod mounts
 [ "$1" != list ] || exec flex list "$own/notes"
 file=$own/${FLEX_PV_NAME:?}.img path=$base/$FLEX_PV_NAME note=$own/notes/$FLEX_PV_NAME
@@ -25,8 +25,11 @@ await() { # TEST MESSAGE
   flex again "$2 on the node ${FLEX_SELECTED_NODE:-}"
 }
 
+bytes() { stat -c %s "$file" 2>/dev/null || echo 0; }
+room() { [ $(($(stat -f -c '%a*%S' "$base"))) -ge $((FLEX_SIZE - $(bytes))) ] || flex full "the node ${FLEX_SELECTED_NODE:-} has less than $FLEX_SIZE bytes free"; }
 expand() {
-  if [ "$(stat -c %s "$file" 2>/dev/null || echo 0)" -lt "$size" ]; then # it never shrinks
+  room # before the size counts: rounded up it may be too large for a number
+  if [ "$(bytes)" -lt "$size" ]; then # it never shrinks
     flex note "$note" # what an audit needs to know of the claim
     truncate -s "$size" "$file"
   fi
@@ -37,7 +40,7 @@ expand() {
 provision() {
   local patch='{}'
   [[ $FLEX_ACCESS_MODES != *Many* ]] || flex refuse "a disk of a node is available on that node only: request ReadWriteOnce"
-  [ $(($(stat -f -c '%a*%S' "$base"))) -ge "$size" ] || flex full "the node $FLEX_SELECTED_NODE has less than $size bytes free"
+  room
   mkdir -p "$own/notes"
   ln -sfn "/run/flex-loop/$FLEX_PV_NAME" "$path" # it leads to no disk until the file is attached, also after a reboot
   expand

@@ -12,7 +12,8 @@ grow() { # also a clone to more than the size of its source. LVM takes sectors o
 }
 # The commands of targetcli come by its input, since arguments can be seen. It continues after an error, such as that a target exists.
 cli() { targetcli >/dev/null 2>&1; }
-exec 9>/run/lock/flex-lvm
+umask 077 # whoever can open the file can lock it
+exec 9>/run/flex-lvm
 flock 9
 case $verb in
 provision)

@@ -47,6 +47,8 @@ const (
 	SourceNotBound = "SourceNotBound"
 	// SourceRefused: the other namespace does not consent to the clone, or has no such claim.
 	SourceRefused = "SourceRefused"
+	// SourceModeDiffers: the claim to clone has another volumeMode.
+	SourceModeDiffers = "SourceModeDiffers"
 	// RunNotConfirmed: the pod of a Job waits for the dispatcher's confirmation for longer than
 	// usual.
 	RunNotConfirmed = "RunNotConfirmed"

@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
@@ -37,20 +38,35 @@ func (f *Resolver) resolveSource(ctx context.Context, claim *corev1.PersistentVo
 		return nil, decide.Problemf(reason.SourceNotFound, "the source claim %s does not exist", quote.Name(name.String())), nil
 	}
 	pv := f.boundPV(source)
-	if pv == "" {
+	if pv == nil {
 		return nil, decide.Problemf(reason.SourceNotBound, "the source claim %s is not bound yet", name), nil
 	}
-	return &contract.Source{Kind: contract.SourceClaim, Namespace: name.Namespace, Name: name.Name, UID: string(source.UID), PVName: pv}, nil, nil
+	if p := refuseMode(claim, name, pv); p != nil {
+		return nil, p, nil
+	}
+	return &contract.Source{Kind: contract.SourceClaim, Namespace: name.Namespace, Name: name.Name, UID: string(source.UID), PVName: pv.Name}, nil, nil
 }
 
-// boundPV returns the name of the PV that a claim is bound to, or nothing. A user can write
-// spec.volumeName on a claim, so only the PV's claimRef decides which claim the PV belongs to.
-func (f *Resolver) boundPV(claim *corev1.PersistentVolumeClaim) string {
+// boundPV returns the PV that a claim is bound to, or nil. A user can write spec.volumeName on a
+// claim, so only the PV's claimRef decides which claim the PV belongs to.
+func (f *Resolver) boundPV(claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolume {
 	pv := f.Caches.PVs.Named(claim.Spec.VolumeName)
 	if pv == nil || pv.Spec.ClaimRef == nil || pv.Spec.ClaimRef.UID != claim.UID || claim.Status.Phase != corev1.ClaimBound {
-		return ""
+		return nil
 	}
-	return pv.Name
+	return pv
+}
+
+// refuseMode returns the problem that a claim has another volumeMode than its source. A pod writes
+// any bytes to a raw device, and the kubelet would mount them: a file system that says so stops the
+// node's kernel when it finds an error (errors=panic of ext4). external-provisioner refuses the same.
+func refuseMode(claim *corev1.PersistentVolumeClaim, source types.NamespacedName, pv *corev1.PersistentVolume) *decide.Problem {
+	has, asks := ptr.Deref(pv.Spec.VolumeMode, corev1.PersistentVolumeFilesystem), ptr.Deref(claim.Spec.VolumeMode, corev1.PersistentVolumeFilesystem)
+	if has == asks {
+		return nil
+	}
+	return decide.Problemf(reason.SourceModeDiffers, "the source claim %s has the volumeMode %s, and the claim requests %s: "+
+		"delete the claim, and create it again with that of its source", source, has, asks)
 }
 
 // refuseSource returns the problem that another namespace does not allow its claim to be cloned. It

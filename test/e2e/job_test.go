@@ -167,7 +167,10 @@ func (w *world) output(pod string) string {
 		}
 		return nil
 	})
-	log, err := kube.CoreV1().Pods(w.ns).GetLogs(pod, &corev1.PodLogOptions{}).DoRaw(w.ctx())
-	w.must(err, "read the output of the pod "+pod)
+	var log []byte
+	w.eventually(10*time.Second, "the output of the pod "+pod, func(ctx context.Context) (err error) { // a kubelet that has just started refuses it once
+		log, err = kube.CoreV1().Pods(w.ns).GetLogs(pod, &corev1.PodLogOptions{}).DoRaw(ctx)
+		return err
+	})
 	return string(log)
 }

@@ -5,8 +5,11 @@ package recipes
 import (
 	"fmt"
 	"os"
+	"runtime"
 	"strings"
+	"syscall"
 	"testing"
+	"unsafe"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 )
@@ -63,6 +66,8 @@ func TestBtrfsVolumeHasItsSizeGrowsAndIsDeleted(t *testing.T) {
 	if got := n.fill(n.path(c)+"/file", 200); got >= 96*mib || got < 90*mib {
 		t.Errorf("%d bytes were written to a volume that has grown to 96 MiB", got)
 	}
+	c.size = 8 << 30
+	n.want(73, "expand", c, "bytes free")
 	c.size = 64 * mib
 	n.want(0, "expand", c) // an expand never shrinks
 	n.want(0, "list", claim{}, fmt.Sprintf(`{"uid":%q,"volume":%q,"size":%d,`, c.uid, c.pv(), 96*mib), `{"lines":1}`)
@@ -178,6 +183,74 @@ func TestBtrfsSubvolumesOfAPodAreLimitedAndDeletedWithItsVolume(t *testing.T) {
 	}
 	n.want(0, "delete", c)
 	n.isEmpty()
+}
+
+// unlimited creates a subvolume as a pod may do, without a capability: with a list of the groups that it is to join, which is empty. The kernel then
+// adds it to no group of its parent's (btrfs_qgroup_inherit in fs/btrfs/qgroup.c).
+func (n *node) unlimited(dir, name string) {
+	n.t.Helper()
+	const (
+		subvolCreate = 0x50009418 // BTRFS_IOC_SUBVOL_CREATE_V2
+		inherits     = 1 << 2     // BTRFS_SUBVOL_QGROUP_INHERIT
+	)
+	var none [9]uint64 // struct btrfs_qgroup_inherit
+	arguments := struct {
+		fd             int64
+		transid, flags uint64
+		size           uint64
+		inherit        *[9]uint64
+		unused         [2]uint64
+		name           [4040]byte
+	}{flags: inherits, size: uint64(unsafe.Sizeof(none)), inherit: &none}
+	copy(arguments.name[:], name)
+	failed := make(chan error)
+	go func() {
+		runtime.LockOSThread() // and never unlocks it: the thread ends with what it is
+		const user = 1000
+		if _, _, errno := syscall.RawSyscall(syscall.SYS_SETRESUID, user, user, user); errno != 0 {
+			failed <- errno
+			return
+		}
+		parent, err := os.Open(dir)
+		if err == nil {
+			defer parent.Close()
+			if _, _, errno := syscall.Syscall(syscall.SYS_IOCTL, parent.Fd(), subvolCreate, uintptr(unsafe.Pointer(&arguments))); errno != 0 {
+				err = errno
+			}
+		}
+		failed <- err
+	}()
+	n.must(<-failed)
+}
+
+// What the page says of pods that attack their limit, and of chains of clones. A kernel in which this fails needs other words there.
+func TestBtrfsLimitDoesNotHoldAgainstAPodThatAttacksIt(t *testing.T) {
+	n := newBtrfs(t)
+	c := claim{uid: number(1), size: 64 * mib}
+	n.want(0, "provision", c)
+	n.unlimited(n.path(c), "free")
+	if got := n.fill(n.path(c)+"/free/file", 100); got != 100*mib {
+		t.Errorf("%d bytes were written to a subvolume that has joined no group", got)
+	}
+	n.want(0, "delete", c)
+	n.isEmpty()
+}
+
+func TestBtrfsChainOfClonesHasMoreThanItsSize(t *testing.T) {
+	n := newBtrfs(t)
+	c := claim{uid: number(1), size: 64 * mib}
+	n.want(0, "provision", c)
+	for i := range 3 {
+		n.fill(fmt.Sprintf("%s/file%d", n.path(c), i), 50)
+		next := claim{uid: number(2 + i), size: c.size, source: sourceOf(c)}
+		n.want(0, "provision", next)
+		n.want(0, "delete", c)
+		c = next
+	}
+	if used := strings.Fields(n.runs("du", "-sm", n.path(c)))[0]; used != "150" {
+		t.Errorf("the last of three clones of 64 MiB has %s MiB", used)
+	}
+	n.want(0, "delete", c)
 }
 
 // A run that is killed at any call of a program leaves no volume without its limit, and a repetition

@@ -4,6 +4,7 @@ package recipes
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -22,7 +23,7 @@ func newLoop(t *testing.T) *node {
 }
 
 // attacher starts the process that the DaemonSet runs on each node, and returns what ends it.
-func (n *node) attacher() (end func()) {
+func (n *node) attacher() (end func(how syscall.Signal)) {
 	n.t.Helper()
 	command := exec.CommandContext(n.t.Context(), "/attach")
 	command.Env, command.Dir = []string{"PATH=/bin", "FLEX_BASE_DIR=" + volumes}, "/"
@@ -30,15 +31,15 @@ func (n *node) attacher() (end func()) {
 	command.Stderr = os.Stderr
 	n.must(command.Start())
 	ended := false
-	end = func() {
+	end = func(how syscall.Signal) {
 		if ended {
 			return
 		}
 		ended = true
-		_ = syscall.Kill(-command.Process.Pid, syscall.SIGKILL)
+		_ = syscall.Kill(-command.Process.Pid, how)
 		_ = command.Wait()
 	}
-	n.t.Cleanup(end)
+	n.t.Cleanup(func() { end(syscall.SIGKILL) })
 	return end
 }
 
@@ -126,7 +127,7 @@ func TestLoopVolumeHasItsSizeGrowsAndIsDeleted(t *testing.T) {
 	if got := n.bytesOf(c); got != fmt.Sprint(400*mib) {
 		t.Errorf("the disk has %s bytes", got)
 	}
-	end()
+	end(syscall.SIGKILL)
 	n.attacher() // another pod of the DaemonSet
 	n.want(75, "delete", c, "claim: the volume is in use")
 	n.runs("umount", mounted)
@@ -163,7 +164,7 @@ func TestLoopVolumeHasItsOwnDiskOrNoneAfterAReboot(t *testing.T) {
 		n.want(0, "provision", c)
 		n.runs("sh", "-c", fmt.Sprintf("echo data of %s >.%s", c.pv(), n.ownDisk(c)))
 	}
-	end()
+	end(syscall.SIGKILL)
 	for _, c := range []claim{a, b} {
 		n.runs("losetup", "--detach", n.ownDisk(c))
 	}
@@ -186,10 +187,53 @@ func TestLoopVolumeHasItsOwnDiskOrNoneAfterAReboot(t *testing.T) {
 	n.hasNoFiles()
 }
 
+// A pod that has a raw device may detach it: the kernel asks for no capability. The path of its volume never leads to what becomes the disk of
+// another volume, or of the kubelet, while the process on the node runs or is replaced.
+func TestLoopPodThatDetachesItsDiskReachesNoOther(t *testing.T) {
+	n := newLoop(t)
+	end := n.attacher()
+	c := claim{uid: number(0x5001), size: 16 * mib, more: map[string]string{"FLEX_VOLUME_MODE": "Block"}}
+	n.releases(c)
+	n.want(0, "provision", c)
+	disk, pods := n.ownDisk(c), n.root+"/pods-disk"
+	n.runs("mknod", "-m", "666", pods, "b", "7", strings.TrimPrefix(disk, "/dev/loop"))
+	n.runs("truncate", "-s", "16M", n.root+"/other.img")
+	n.unprivileged("losetup", "--detach", pods)
+	other := strings.TrimSpace(n.runs("losetup", "--find", "--show", n.root+"/other.img"))
+	t.Cleanup(func() { _, _ = n.tries("losetup", "--detach", other) })
+	if other == disk || n.ownDisk(c) != disk {
+		t.Fatalf("a pod has detached its disk %s, and the next one is %s", disk, other)
+	}
+	end(syscall.SIGTERM)
+	if link, err := os.Readlink(n.root + "/run/flex-loop/" + c.pv()); err == nil {
+		t.Errorf("without the process the path leads to %s, and the disks are %q", link, n.disks(c))
+	}
+	n.attacher()
+	n.want(0, "provision", c)
+	n.ownDisk(c)
+	n.want(0, "delete", c)
+}
+
+// Only root of the node can read what is in a volume beside its pods.
+func TestLoopFilesAreRootsOwn(t *testing.T) {
+	n := newLoop(t)
+	n.attacher()
+	c := claim{uid: number(0x5002), size: 16 * mib}
+	n.releases(c)
+	n.want(0, "provision", c)
+	info, err := os.Stat(n.base + "/.loop/" + c.pv() + ".img")
+	n.must(err)
+	if info.Mode().Perm()&0o077 != 0 {
+		t.Errorf("the file has the mode %v", info.Mode())
+	}
+	n.want(0, "delete", c)
+}
+
 func TestLoopRefusesWhatItCannotCreate(t *testing.T) {
 	n := newLoop(t)
 	n.want(65, "provision", claim{uid: number(0x3001), size: mib, more: map[string]string{"FLEX_ACCESS_MODES": "ReadWriteMany"}}, "request ReadWriteOnce")
 	n.want(73, "provision", claim{uid: number(0x3001), size: 8 << 30}, "less than 8589934592 bytes free")
+	n.want(73, "provision", claim{uid: number(0x3001), size: math.MaxInt64}, "less than 9223372036854775807 bytes free")
 	n.want(64, "snapshot", claim{uid: number(0x3001)})
 	n.want(0, "delete", claim{uid: number(0x3001)})
 	c := claim{uid: number(0x3002), size: mib}
@@ -198,6 +242,9 @@ func TestLoopRefusesWhatItCannotCreate(t *testing.T) {
 		t.Error("there is a PV without a disk")
 	}
 	n.want(0, "list", claim{}, number(0x3002))
+	for _, c.size = range []int64{8 << 30, math.MaxInt64} { // its pods would fill the node, and others lose data
+		n.want(73, "expand", c, "bytes free")
+	}
 	n.want(0, "delete", c)
 }
 

@@ -34,6 +34,7 @@ type appliance struct {
 	asked   []string // the methods
 	room    int64
 	keys    map[string]string // the requests, by their Idempotency-Key
+	moved   string // where a status of 3xx leads
 }
 
 func newAppliance(t *testing.T) *appliance {
@@ -67,6 +68,9 @@ func (a *appliance) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	status := 0
 	if _, err := fmt.Sscan(fault, &status); err == nil {
 		a.mu.Unlock()
+		if a.moved != "" {
+			w.Header().Set("Location", a.moved)
+		}
 		w.WriteHeader(status)
 		return
 	}

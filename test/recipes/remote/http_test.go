@@ -5,7 +5,9 @@ package remote
 import (
 	"maps"
 	"net/http"
+	"net/http/httptest"
 	"slices"
+	"sync/atomic"
 	"testing"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
@@ -99,6 +101,24 @@ func TestAnswersOfAnApplianceAreVerdicts(t *testing.T) {
 	}
 }
 
+// A hostile storage, or what answers in its place, gets the login itself, and no other host does.
+func TestLoginIsNotSentWhereAnApplianceRedirects(t *testing.T) {
+	t.Parallel()
+	for _, status := range []string{"301", "302", "303", "307", "308"} {
+		w := newWorld(t, overHTTP())
+		var asked atomic.Int32
+		other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
+		w.appliance.moved, w.appliance.faults = other.URL, []string{"always " + status}
+		for _, verb := range []contract.Verb{contract.Provision, contract.Delete, contract.List} {
+			w.mustEnd(w.run(verb, claim(1)), contract.ExitTempFail, "status "+status)
+		}
+		other.Close()
+		if n := asked.Load(); n > 0 {
+			t.Errorf("after %s the other host was asked %d times", status, n)
+		}
+	}
+}
+
 func TestWhatIsMissingInConfigOrSecretIsNamed(t *testing.T) {
 	forEach(t, func(of subtest) {
 		t, r := of.t, of.recipe
@@ -106,6 +126,10 @@ func TestWhatIsMissingInConfigOrSecretIsNamed(t *testing.T) {
 			w := newWorld(t, r)
 			w.remove("etc/secret/" + file)
 			w.mustEnd(w.run(contract.Provision, claim(1)), contract.ExitConfig, "the Secret lacks the file "+file)
+			if r.overSSH { // an empty chap would make logins that anybody knows who knows a claim's UID
+				w.write("etc/secret/"+file, "")
+				w.mustEnd(w.run(contract.Provision, claim(1)), contract.ExitConfig, "the Secret lacks the file "+file)
+			}
 			w.mustHaveNothing()
 		}
 		w := newWorld(t, r)

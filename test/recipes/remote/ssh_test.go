@@ -161,6 +161,18 @@ func TestFilesOfABoxAreRootsOwn(t *testing.T) {
 	}
 }
 
+// A user of the box who can open the file of the lock could hold it for ever.
+func TestLockOfABoxIsRootsOwn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, overLVM())
+	w.mustEnd(w.run(contract.Provision, claim(1)), 0, "")
+	info, err := os.Stat(filepath.Join(w.dir, "box/flex-lvm"))
+	must(t, err)
+	if info.Mode().Perm()&0o077 != 0 {
+		t.Errorf("its mode is %v", info.Mode())
+	}
+}
+
 func TestBoxWithoutItsDirectoryIsMisconfigured(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, iscsiTarget())
