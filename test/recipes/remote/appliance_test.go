@@ -34,7 +34,7 @@ type appliance struct {
 	asked   []string // the methods
 	room    int64
 	keys    map[string]string // the requests, by their Idempotency-Key
-	moved   string // where a status of 3xx leads
+	moved   string            // where a status of 3xx leads
 }
 
 func newAppliance(t *testing.T) *appliance {
