@@ -7,9 +7,13 @@ own=${FLEX_BASE_DIR:?}/.loop disks=/run/flex-loop
 mkdir -p "$own" "$disks"
 declare -A disk=() # of the volumes: a loop device without /dev/
 
-# detach detaches the disks whose files were removed; one that is in use is detached when it is closed.
+# detach detaches the disks whose files were removed; one that is in use is detached when it is closed. Another of these programs may have
+# detached it before: what is left of a link could lead to the disk of another volume.
 detach() {
   local at of
+  for at in "$disks"/*; do
+    if [[ -L $at && ! -e $own/${at##*/}.img ]]; then rm -f "$at"; fi
+  done
   for at in /sys/block/loop*; do
     { read -r of <"$at/loop/backing_file"; } 2>/dev/null || continue
     [[ $of =~ /(pvc-[0-9a-f-]{36})\.img' (deleted)'$ ]] || continue
@@ -22,7 +26,7 @@ detach() {
 attach() {
   local of='' sectors=0 at=/sys/block/${disk[$1]:-none} device
   { read -r of <"$at/loop/backing_file" && read -r sectors <"$at/size"; } 2>/dev/null || true
-  [[ $of != */"$1".img || $((sectors * 512)) != "$2" ]] || return 0
+  [[ $of != */"$1".img || $((sectors * 512)) != "$2" || ! $disks/$1 -ef /dev/${disk[$1]} ]] || return 0
   device=$(losetup --nooverlap --find --show "$own/$1.img") || return 0 # one that is attached already; else it is tried again
   losetup --set-capacity "$device" || return 0
   ln -sfn "$device" "$disks/$1"

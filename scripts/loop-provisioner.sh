@@ -26,8 +26,10 @@ await() { # TEST MESSAGE
 }
 
 expand() {
-  if [ "$(stat -c %s "$file" 2>/dev/null || echo 0)" -lt "$size" ]; then # it never shrinks
-    flex note "$note" # what an audit needs to know of the claim
+  local now
+  now=$(stat -c %s "$file") # without the file it fails: an empty disk would take the place of the volume
+  if [ "$now" -lt "$size" ]; then # it never shrinks
+    flex note "$note"
     truncate -s "$size" "$file"
   fi
   sync -f "$own" # or a power cut could leave a PV without its file
@@ -40,6 +42,7 @@ provision() {
   [ $(($(stat -f -c '%a*%S' "$base"))) -ge "$size" ] || flex full "the node $FLEX_SELECTED_NODE has less than $size bytes free"
   mkdir -p "$own/notes"
   ln -sfn "/run/flex-loop/$FLEX_PV_NAME" "$path" # it leads to no disk until the file is attached, also after a reboot
+  [ -e "$file" ] || { flex note "$note"; truncate -s "$size" "$file"; } # the note has what an audit needs to know of the claim
   expand
   [ "$FLEX_VOLUME_MODE" = Block ] || patch='{"spec":{"local":{"fsType":"'${FLEX_FSTYPE:-ext4}'"}}}'
   flex pv --local "$path" "$patch"
