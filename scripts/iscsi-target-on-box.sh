@@ -2,7 +2,8 @@
 # Runs on a Linux box with tgt, for iscsi-target-provisioner.sh. A volume is a directory with the files disk, note and from.
 set -eu
 umask 077
-verb=$1 volumes=$2 name=$3 iqn=$4 size=$5 from=$6 volume=$2/$3 config=/etc/tgt/conf.d/$3.conf
+verb=$1 volumes=$2 name=$3 iqn=$4 from=$6 volume=$2/$3 config=/etc/tgt/conf.d/$3.conf
+size=$((($5 + 511) / 512 * 512)) # tgt exports whole sectors, and leaves out the rest of a file
 end() { code=$1 && shift && echo "claim: $*" >&2 && exit "$code"; }
 look() { targets=$(tgtadm --lld iscsi --mode target --op show) || end 75 "the storage's tgtd does not answer; the provisioner tries again"; }
 has() { look && printf '%s\n' "$targets" | sed -n "/: $iqn\$/,/^Target/p" | grep -q "$1"; } # of this target

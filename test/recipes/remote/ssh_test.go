@@ -250,3 +250,38 @@ func (w *world) mustBeAClone(source, clone contract.Request) {
 		}
 	}
 }
+
+// zfs create fails when it has created what it cannot mount.
+func TestDataSetThatIsNotMountedIsNoVolume(t *testing.T) {
+	t.Parallel()
+	w, c := newWorld(t, overZFS()), claim(1)
+	state(w.dir, "zfs", func(pool *zpool) { pool.Unmountable = 2 })
+	for range 2 {
+		if e := w.run(contract.Provision, c); contract.VerdictOf(e.code) != contract.TryAgain || len(w.api.All("persistentvolumes")) > 0 {
+			t.Errorf("exit %d: %s", e.code, e.out)
+		}
+	}
+	w.mustEnd(w.run(contract.Provision, c), 0, "")
+	state(w.dir, "zfs", func(pool *zpool) {
+		if mounted := pool.Children["tank/flex/"+c.PVName]["mounted"]; mounted != "yes" {
+			t.Errorf("it is mounted: %q", mounted)
+		}
+	})
+}
+
+// A disk consists of whole sectors: the rest of a file is not in it.
+func TestDiskHasAtLeastTheSizeOfItsClaim(t *testing.T) {
+	t.Parallel()
+	for _, r := range []recipe{iscsiTarget(), overLVM()} {
+		w, c := newWorld(t, r), claim(1)
+		c.Size = mebi + 100
+		w.mustEnd(w.run(contract.Provision, c), 0, "")
+		for range 2 {
+			if size := w.recipe.volumes(w)[c.UID] / 512 * 512; size < c.Size {
+				t.Errorf("%s: a disk for %d bytes has %d", r.name, c.Size, size)
+			}
+			c.Size = 6*mebi + 100
+			w.mustEnd(w.run(contract.Expand, c), 0, "")
+		}
+	}
+}
