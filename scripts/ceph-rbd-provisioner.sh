@@ -46,7 +46,9 @@ drop_snapshot() { # IMAGE
   ceph snap rm --no-progress "$1@$name"
 }
 clone() { # IMAGE
-  ceph info "$1" || flex refuse "the pool cannot clone this source: it must be a volume of the same class" || exit
+  ceph info --format json "$1" || flex refuse "the pool cannot clone this source: it must be a volume of the same class" || exit
+  [ "$(jq .size "$work/out")" -le $(((FLEX_SIZE + 1048575) / 1048576 * 1048576)) ] ||
+    flex refuse "a clone cannot be smaller than its source: request at least $(jq .size "$work/out") bytes"
   state=$(state_of_snapshot "$1")
   [ -n "$state" ] || ceph snap create --no-progress "$1@$name"
   [ "$state" = true ] || ceph snap protect "$1@$name"

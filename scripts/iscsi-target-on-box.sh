@@ -29,6 +29,7 @@ provision)
     rm -f "$volume/part" # of an earlier run
     [ "$from" = none ] || cp --reflink=always "$volumes/$from/disk" "$volume/part" ||
       end 65 "the storage cannot clone this source: it must be a volume of the same class, on a file system with reflinks"
+    [ "$from" = none ] || [ "$(stat -c %s "$volume/part")" -le "$size" ] || end 65 "a clone cannot be smaller than its source: request at least its size"
     allocate "$size" "$volume/part"
     mv "$volume/part" "$volume/disk"
   fi

@@ -210,6 +210,9 @@ func TestClones(t *testing.T) {
 				w.mustEnd(w.run(contract.Provision, clone), contract.ExitBadRequest, "claim: the storage cannot clone this source") // no reflinks
 				w.write("box/reflinks", "")
 				w.write("box/volumes/"+source.PVName+"/disk", strings.Repeat("data", mebi/4))
+				small := clone
+				small.Size = mebi - 512
+				w.mustEnd(w.run(contract.Provision, small), contract.ExitBadRequest, "claim: a clone cannot be smaller than its source")
 			}
 			for range 2 {
 				w.mustEnd(w.run(contract.Provision, clone), 0, "")
