@@ -18,7 +18,7 @@ allocate() { # BYTES FILE
 
 [ -d "$volumes" ] || { echo "there is no directory $volumes: create or mount it" >&2; exit 78; }
 exec 9>"$volumes/.lock"
-flock 9 # tgt-admin takes the first free number for a target
+flock -w 60 9 || end 75 "another run has been at work on the storage for a minute; the provisioner tries again" # tgt-admin takes the first free number for a target
 case $verb in
 provision)
   read -r password && read -r note

@@ -13,7 +13,7 @@ grow() { # also a clone to more than the size of its source. LVM takes sectors o
 # The commands of targetcli come by its input, since arguments can be seen. It continues after an error, such as that a target exists.
 cli() { targetcli >/dev/null 2>&1; }
 exec 9>/run/lock/flex-lvm
-flock 9
+flock -w 60 9 || end 75 "another run has been at work on the storage for a minute; the provisioner tries again"
 case $verb in
 provision)
   read -r password

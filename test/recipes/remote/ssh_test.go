@@ -77,7 +77,7 @@ func TestWordsForABoxArePlain(t *testing.T) {
 			if name == "box" || name == "portal" || name == "nfs-server" { // no words of a shell there
 				continue
 			}
-			for _, bad := range []string{"x;reboot", "$(reboot)", "`reboot`", "x\ny", "x'y", `x"y`, "x*", "~", "x&y", "x|y", "x>y", "x\\y", "(x)", "{x}", "#x", "!x"} {
+			for _, bad := range []string{"x y", "x;reboot", "$(reboot)", "`reboot`", "x\ny", "x'y", `x"y`, "x*", "~", "x&y", "x|y", "x>y", "x\\y", "(x)", "{x}", "#x", "!x"} {
 				w.properties = maps.Clone(good)
 				w.properties[name] = bad
 				w.mustEnd(w.run(contract.Provision, claim(1)), contract.ExitConfig, "may have only letters")
@@ -286,5 +286,19 @@ func TestDiskHasAtLeastTheSizeOfItsClaim(t *testing.T) {
 			c.Size = 6*mebi + 100
 			w.mustEnd(w.run(contract.Expand, c), 0, "")
 		}
+	}
+}
+
+// A run whose connection has ended may still be at work on the box, for as long as a program there
+// hangs.
+func TestBoxThatIsBusyIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	for file, r := range map[string]recipe{"box/volumes/.lock": iscsiTarget(), "box/flex-lvm": overLVM()} {
+		w, c := newWorld(t, r, edition{"flock -w 60 9", "flock -w 1 9"}), claim(1)
+		must(t, locked(filepath.Join(w.dir, file), func(*os.File) error {
+			w.mustEnd(w.run(contract.Provision, c), contract.ExitTempFail, "claim: another run has been at work on the storage")
+			return nil
+		}))
+		w.mustEnd(w.run(contract.Provision, c), 0, "")
 	}
 }
