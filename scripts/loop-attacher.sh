@@ -7,8 +7,8 @@ own=${FLEX_BASE_DIR:?}/.loop disks=/run/flex-loop
 mkdir -p "$own" "$disks"
 declare -A disk=() # of the volumes: a loop device without /dev/
 
-# detach detaches the disks whose files were removed; one that is in use is detached when it is closed. Another of these programs may have
-# detached it before: what is left of a link could lead to the disk of another volume.
+# detach detaches the disks whose files were removed; one that is in use is detached when it is closed. Another of these programs, or
+# the kernel by itself, may have detached it before: what is left of a link could lead to the disk of another volume.
 detach() {
   local at of
   for at in "$disks"/*; do
@@ -17,7 +17,7 @@ detach() {
   for at in /sys/block/loop*; do
     { read -r of <"$at/loop/backing_file"; } 2>/dev/null || continue
     [[ $of =~ /(pvc-[0-9a-f-]{36})\.img' (deleted)'$ ]] || continue
-    rm -f "$disks/${BASH_REMATCH[1]}"
+    rm -f "$disks/${BASH_REMATCH[1]}" # before the disk can be another volume's
     losetup --detach "/dev/${at##*/}" || true
   done
 }

@@ -135,12 +135,3 @@ func TestAMappedCephImageIsKept(t *testing.T) {
 	must(t, user.Process.Kill())
 	_ = user.Wait()
 }
-
-func TestACephBlockDeviceIsForManyNodes(t *testing.T) {
-	t.Parallel()
-	w, c := onCeph(t), claim(1, block, many)
-	w.mustEnd(w.run(contract.Provision, c), 0, "")
-	w.mustHave(mebi, c)
-	w.mustEnd(w.run(contract.Delete, c), 0, "")
-	w.mustHaveNothing()
-}

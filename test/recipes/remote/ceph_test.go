@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
 // cephDirectory names a directory with the files ceph.conf and ceph.client.admin.keyring of a real
@@ -44,7 +46,7 @@ func overCeph() recipe {
 		return all
 	}
 	return recipe{
-		name: "ceph-rbd", refused: many,
+		name: "ceph-rbd", files: []string{"userID", "userKey"}, refused: many, accepted: func(r *contract.Request) { block(r); many(r) },
 		setUp: func(w *world) {
 			name := fmt.Sprintf("recipe-%d", pools.Add(1))
 			admin(w.t, "ceph", "osd", "pool", "create", name, "1")

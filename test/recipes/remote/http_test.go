@@ -102,10 +102,7 @@ func TestAnswersOfAnApplianceAreVerdicts(t *testing.T) {
 func TestWhatIsMissingInConfigOrSecretIsNamed(t *testing.T) {
 	forEach(t, func(of subtest) {
 		t, r := of.t, of.recipe
-		for _, file := range map[bool][]string{true: {"key", "known_hosts", "chap"}, false: {"header"}}[r.overSSH] {
-			if r.name == "zfs" && file == "chap" {
-				continue
-			}
+		for _, file := range r.files {
 			w := newWorld(t, r)
 			w.remove("etc/secret/" + file)
 			w.mustEnd(w.run(contract.Provision, claim(1)), contract.ExitConfig, "the Secret lacks the file "+file)

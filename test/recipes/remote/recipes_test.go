@@ -15,6 +15,8 @@ import (
 type recipe struct {
 	name    string
 	overSSH bool
+	// files are those of the Secret.
+	files []string
 	// setUp makes the storage, and the properties of the config.
 	setUp func(w *world)
 	// volumes returns the sizes of the volumes that can be used, by the UIDs of their claims.
@@ -24,8 +26,9 @@ type recipe struct {
 	// source is the volume source of the first claim's PV; WORLD is the world's directory,
 	// and VOLUME the appliance's name of the volume.
 	source string
-	// refused changes a request into one that is refused.
-	refused func(*contract.Request)
+	// refused changes a request into one that is refused, and accepted into one that is not,
+	// although other recipes refuse it.
+	refused, accepted func(*contract.Request)
 	// fill uses up the storage. It is nil for one that does not say that it is full.
 	fill func(w *world)
 }
@@ -46,7 +49,7 @@ func recipes() []recipe {
 
 func overHTTP() recipe {
 	return recipe{
-		name: "http", refused: block,
+		name: "http", files: []string{"header"}, refused: block, accepted: many,
 		setUp: func(w *world) {
 			w.appliance = newAppliance(w.t)
 			w.properties = map[string]string{"api": w.appliance.server.URL, "answer-timeout": "1"}
@@ -77,7 +80,7 @@ func iscsiSource(prefix, portal string) string {
 
 func iscsiTarget() recipe {
 	return recipe{
-		name: "iscsi-target", overSSH: true, refused: many,
+		name: "iscsi-target", overSSH: true, files: []string{"key", "known_hosts", "chap"}, refused: many, accepted: block,
 		setUp: func(w *world) {
 			maps.Copy(w.properties, map[string]string{"directory": w.dir + "/box/volumes", "iqn": "iqn.2026-01.example.box", "portal": "192.0.2.10"})
 		},
@@ -106,7 +109,7 @@ func iscsiTarget() recipe {
 
 func overLVM() recipe {
 	return recipe{
-		name: "lvm", overSSH: true, refused: many,
+		name: "lvm", overSSH: true, files: []string{"key", "known_hosts", "chap"}, refused: many, accepted: block,
 		setUp: func(w *world) {
 			maps.Copy(w.properties, map[string]string{"volume-group": "vg", "pool": "pool", "iqn": "iqn.2026-01.example.lvm", "portal": "192.0.2.10"})
 			state(w.dir, "lvm", func(group *lvm) {
@@ -142,7 +145,7 @@ func overLVM() recipe {
 
 func overZFS() recipe {
 	return recipe{
-		name: "zfs", overSSH: true, refused: block,
+		name: "zfs", overSSH: true, files: []string{"key", "known_hosts"}, refused: block, accepted: many,
 		setUp: func(w *world) {
 			maps.Copy(w.properties, map[string]string{"parent": "tank/flex", "nfs-server": "192.0.2.10"})
 			state(w.dir, "zfs", func(pool *zpool) {

@@ -1,0 +1,64 @@
+package test
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// rows returns the cells of a table's rows, without its head, from a line that begins with a text.
+func rows(t *testing.T, file, head string) (titles []string, out [][]string) {
+	t.Helper()
+	_, text, found := strings.Cut(content(t, file), "\n"+head)
+	if !found {
+		t.Fatalf("%s has no table %q", file, head)
+	}
+	for line := range strings.Lines(head + text) {
+		if !strings.HasPrefix(line, "|") {
+			break
+		}
+		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
+		for i := range cells {
+			cells[i] = strings.TrimSpace(cells[i])
+		}
+		out = append(out, cells)
+	}
+	return out[0], out[2:]
+}
+
+// Each tick of the README's table has a test, and each test a tick. PART=recipes of
+// hack/e2e-long.sh fails if one of these tests has not passed.
+func TestEachTickOfARecipeHasATest(t *testing.T) {
+	link := regexp.MustCompile(`^\[([a-z-]+)\]`)
+	titles, recipes := rows(t, "README.md", "| recipe | volumes ")
+	var ticks, tested []string
+	for _, cells := range recipes {
+		name := link.FindStringSubmatch(cells[0])[1]
+		for i, cell := range cells {
+			if cell == "✓" && name != "cinder-provisioner" { // whose tests run against Cinder
+				ticks = append(ticks, name+": "+titles[i])
+			}
+		}
+	}
+	_, tests := rows(t, "docs/recipes/README.md", "| recipe | ticks ")
+	var sources strings.Builder
+	for _, file := range tracked(t, "_test.go") {
+		sources.WriteString(content(t, file))
+	}
+	for _, cells := range tests {
+		for tick := range strings.SplitSeq(cells[1], ", ") {
+			tested = append(tested, cells[0]+": "+tick)
+		}
+		for _, test := range regexp.MustCompile("`(Test\\w+)").FindAllStringSubmatch(cells[2], -1) {
+			if !strings.Contains(sources.String(), "\nfunc "+test[1]+"(t *testing.T) {") {
+				t.Errorf("there is no test %s", test[1])
+			}
+		}
+	}
+	slices.Sort(ticks)
+	slices.Sort(tested)
+	if tested = slices.Compact(tested); !slices.Equal(ticks, tested) || len(ticks) < 30 {
+		t.Errorf("the ticks are\n%q, and those with a test\n%q", ticks, tested)
+	}
+}
