@@ -21,7 +21,7 @@ go_image() {
 }
 
 # script_image NAME SCRIPT [PROGRAM...]: Debian's static bash and busybox, flex, the script, and programs of this machine with their libraries.
-# What runs on a box is beside the script.
+# What runs on a box is beside the script, and so are its functions.
 script_image() {
   local dir=$context/$1 on_box=${2%-provisioner.sh}-on-box.sh archive
   mkdir -p "$dir/bin"
@@ -29,6 +29,7 @@ script_image() {
   install -m 0755 /bin/bash-static "$dir/bin/bash"
   install -m 0755 /bin/busybox bin/flex "$dir/bin"
   install -m 0755 "$2" "$dir/provision"
+  [ ! -e "${2%-provisioner.sh}-functions.sh" ] || install -m 0644 "${2%-provisioner.sh}-functions.sh" "$dir/functions"
   if [ -e "$on_box" ]; then
     install -m 0644 scripts/box.sh "$dir/box"
     install -m 0644 "$on_box" "$dir/on-box"

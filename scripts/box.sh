@@ -13,10 +13,13 @@ needs key FLEX_BOX
 needs known_hosts
 
 # on_box WORD...: runs the program on-box on the host FLEX_BOX with these arguments; its input is this one's. A shell there reads the
-# words, so they have only characters that no shell interprets. The program chooses the exit code, and says why.
+# words, so they have only characters that no shell interprets, and no blank: each would be in the place of another. The program chooses
+# the exit code, and says why.
 on_box() {
-  local code=0
-  [[ "$*" =~ ^[A-Za-z0-9\ ._:/+=-]+$ ]] || flex misconfigured "names on the box may have only letters, digits, and . _ : / + = -: $*"
+  local code=0 word
+  for word; do
+    [[ $word =~ ^[A-Za-z0-9._:/+=-]+$ ]] || flex misconfigured "names on the box may have only letters, digits, and . _ : / + = -: $word"
+  done
   ssh -F none -T -i "$secret/key" -o "UserKnownHostsFile=$secret/known_hosts" -o StrictHostKeyChecking=yes -o BatchMode=yes -o IdentitiesOnly=yes \
     -o ConnectTimeout=10 -o ServerAliveInterval=10 -- "$FLEX_BOX" "set -- $*; $(<"${0%/*}/on-box")" 2>"$work/log" || code=$?
   cat "$work/log" >&2

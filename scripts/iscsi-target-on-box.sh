@@ -2,7 +2,8 @@
 # Runs on a Linux box with tgt, for iscsi-target-provisioner.sh. A volume is a directory with the files disk, note and from.
 set -eu
 umask 077
-verb=$1 volumes=$2 name=$3 iqn=$4 size=$5 from=$6 volume=$2/$3 config=/etc/tgt/conf.d/$3.conf
+verb=$1 volumes=$2 name=$3 iqn=$4 from=$6 volume=$2/$3 config=/etc/tgt/conf.d/$3.conf
+size=$((($5 + 511) / 512 * 512)) # tgt exports whole sectors, and leaves out the rest of a file
 end() { code=$1 && shift && echo "claim: $*" >&2 && exit "$code"; }
 look() { targets=$(tgtadm --lld iscsi --mode target --op show) || end 75 "the storage's tgtd does not answer; the provisioner tries again"; }
 has() { look && printf '%s\n' "$targets" | sed -n "/: $iqn\$/,/^Target/p" | grep -q "$1"; } # of this target
@@ -17,7 +18,7 @@ allocate() { # BYTES FILE
 
 [ -d "$volumes" ] || { echo "there is no directory $volumes: create or mount it" >&2; exit 78; }
 exec 9>"$volumes/.lock"
-flock 9 # tgt-admin takes the first free number for a target
+flock -w 60 9 || end 75 "another run has been at work on the storage for a minute; the provisioner tries again" # tgt-admin takes the first free number for a target
 case $verb in
 provision)
   read -r password && read -r note
@@ -28,6 +29,7 @@ provision)
     rm -f "$volume/part" # of an earlier run
     [ "$from" = none ] || cp --reflink=always "$volumes/$from/disk" "$volume/part" ||
       end 65 "the storage cannot clone this source: it must be a volume of the same class, on a file system with reflinks"
+    [ "$from" = none ] || [ "$(stat -c %s "$volume/part")" -le "$size" ] || end 65 "a clone cannot be smaller than its source: request at least its size"
     allocate "$size" "$volume/part"
     mv "$volume/part" "$volume/disk"
   fi

@@ -21,14 +21,17 @@ hold() {
   [ -z "$fd" ] || exec {fd}<&-
 }
 
-# detach detaches the disks whose files were removed; one that is in use is detached when it is closed. First it removes the links to them, and to those
-# that the kernel has detached by itself.
+# detach detaches the disks whose files were removed; one that is in use is detached when it is closed. Another of these programs, or
+# the kernel by itself, may have detached it before: what is left of a link could lead to the disk of another volume.
 detach() {
   local at of
-  for at in "$disks"/pvc-*; do [ -e "$own/${at##*/}.img" ] || rm -f "$at"; done
+  for at in "$disks"/*; do
+    if [[ -L $at && ! -e $own/${at##*/}.img ]]; then rm -f "$at"; fi
+  done
   for at in /sys/block/loop*; do
     { read -r of <"$at/loop/backing_file"; } 2>/dev/null || continue
-    [[ $of =~ /pvc-[0-9a-f-]{36}\.img' (deleted)'$ ]] || continue
+    [[ $of =~ /(pvc-[0-9a-f-]{36})\.img' (deleted)'$ ]] || continue
+    rm -f "$disks/${BASH_REMATCH[1]}" # before the disk can be another volume's
     losetup --detach "/dev/${at##*/}" || true
     hold "${BASH_REMATCH[1]}"
   done
@@ -39,7 +42,7 @@ attach() {
   local sectors=0 device=${disk[$1]:-none} fd
   if is_of "$1" "$device"; then
     { read -r sectors <"/sys/block/$device/size"; } 2>/dev/null || true
-    [ $((sectors * 512)) != "$2" ] || return 0
+    [[ $((sectors * 512)) != "$2" || ! $disks/$1 -ef /dev/$device ]] || return 0
   else
     rm -f "$disks/$1"
   fi

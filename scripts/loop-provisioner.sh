@@ -25,12 +25,12 @@ await() { # TEST MESSAGE
   flex again "$2 on the node ${FLEX_SELECTED_NODE:-}"
 }
 
-bytes() { stat -c %s "$file" 2>/dev/null || echo 0; }
-room() { [ $(($(stat -f -c '%a*%S' "$base"))) -ge $((FLEX_SIZE - $(bytes))) ] || flex full "the node ${FLEX_SELECTED_NODE:-} has less than $FLEX_SIZE bytes free"; }
+room() { [ $(($(stat -f -c '%a*%S' "$base"))) -ge $((FLEX_SIZE - $(stat -c %s "$file" 2>/dev/null || echo 0))) ] || flex full "the node ${FLEX_SELECTED_NODE:-} has less than $FLEX_SIZE bytes free"; }
 expand() {
+  local now; now=$(stat -c %s "$file") # without the file it fails: an empty disk would take the place of the volume
   room # before the size counts: rounded up it may be too large for a number
-  if [ "$(bytes)" -lt "$size" ]; then # it never shrinks
-    flex note "$note" # what an audit needs to know of the claim
+  if [ "$now" -lt "$size" ]; then # it never shrinks
+    flex note "$note"
     truncate -s "$size" "$file"
   fi
   sync -f "$own" # or a power cut could leave a PV without its file
@@ -40,9 +40,9 @@ expand() {
 provision() {
   local patch='{}'
   [[ $FLEX_ACCESS_MODES != *Many* ]] || flex refuse "a disk of a node is available on that node only: request ReadWriteOnce"
-  room
-  mkdir -p "$own/notes"
+  room; mkdir -p "$own/notes"
   ln -sfn "/run/flex-loop/$FLEX_PV_NAME" "$path" # it leads to no disk until the file is attached, also after a reboot
+  [ -e "$file" ] || { flex note "$note"; truncate -s "$size" "$file"; } # the note has what an audit needs to know of the claim
   expand
   [ "$FLEX_VOLUME_MODE" = Block ] || patch='{"spec":{"local":{"fsType":"'${FLEX_FSTYPE:-ext4}'"}}}'
   flex pv --local "$path" "$patch"

@@ -14,7 +14,7 @@ grow() { # also a clone to more than the size of its source. LVM takes sectors o
 cli() { targetcli >/dev/null 2>&1; }
 umask 077 # whoever can open the file can lock it
 exec 9>/run/flex-lvm
-flock 9
+flock -w 60 9 || end 75 "another run has been at work on the storage for a minute; the provisioner tries again"
 case $verb in
 provision)
   read -r password

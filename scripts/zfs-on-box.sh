@@ -16,6 +16,8 @@ provision)
     room "$size"
     zfs create -o "refquota=$size" -o "refreservation=$size" -o "flex:note=$note" "$volume"
   fi
+  # A data set that was created may not be mounted. What pods write would be in the parent, without a limit.
+  [ "$(value mounted "$volume")" = yes ] || zfs mount "$volume"
   path=$(value mountpoint "$volume")
   chmod 0777 "$path" # pods write there as any user
   echo "$path"

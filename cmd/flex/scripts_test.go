@@ -75,7 +75,7 @@ func TestScriptsProvisionAndDelete(t *testing.T) {
 	found, err := filepath.Glob("../../scripts/*-provisioner.sh")
 	must(t, err)
 	found = slices.DeleteFunc(found, func(path string) bool { // these need a file system, a device or another machine: test/recipes
-		return slices.Contains([]string{"btrfs", "loop", "http", "iscsi-target", "lvm", "zfs"}, strings.TrimSuffix(filepath.Base(path), "-provisioner.sh"))
+		return slices.Contains([]string{"btrfs", "loop", "http", "iscsi-target", "lvm", "zfs", "ceph-rbd"}, strings.TrimSuffix(filepath.Base(path), "-provisioner.sh"))
 	})
 	if len(found) != len(recipes)+1 { // that of environment needs kubectl
 		t.Errorf("scripts: %q", found)

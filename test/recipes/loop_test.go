@@ -273,3 +273,43 @@ func TestLoopIsKilledAtEachStep(t *testing.T) {
 	}, func(c claim, _ string) { n.want(0, "delete", c) })
 	n.hasNoFiles()
 }
+
+// A volume whose file was lost has not grown: an empty disk in its place would be given to its pod.
+func TestLoopExpandCreatesNoVolume(t *testing.T) {
+	n := newLoop(t)
+	n.attacher()
+	c := claim{uid: number(0x5001), size: 16 * mib}
+	n.releases(c)
+	n.want(0, "provision", c)
+	n.must(os.Remove(n.base + "/.loop/" + c.pv() + ".img"))
+	c.size = 32 * mib
+	if code, says := n.try("expand", c); code == 0 || code == 64 {
+		t.Errorf("exit %d: %s", code, says)
+	}
+	if _, err := os.Stat(n.base + "/.loop/" + c.pv() + ".img"); !os.IsNotExist(err) {
+		t.Errorf("there is a file: %v", err)
+	}
+	n.want(0, "delete", c)
+	n.hasNoFiles()
+}
+
+// Where two nodes share a kernel, or two of these programs a node, the other one may detach the disk.
+func TestLoopLinkDoesNotOutliveItsFileOrItsDisk(t *testing.T) {
+	n := newLoop(t)
+	end := n.attacher()
+	c, other := claim{uid: number(0x6001), size: 16 * mib}, claim{uid: number(0x6002), size: 16 * mib}
+	for _, c := range []claim{c, other} {
+		n.releases(c)
+		n.want(0, "provision", c)
+	}
+	disk := n.ownDisk(c)
+	end(syscall.SIGKILL)
+	n.must(os.Remove(n.base + "/.loop/" + c.pv() + ".img"))
+	n.runs("losetup", "--detach", disk)
+	n.must(os.Remove(n.root + "/run/flex-loop/" + other.pv()))
+	n.attacher()
+	n.want(0, "delete", c)
+	n.ownDisk(other)
+	n.want(0, "delete", other)
+	n.hasNoFiles()
+}

@@ -106,3 +106,13 @@ esac
 		}
 	}
 }
+
+// Its claim would count for less than it uses.
+func TestACephCloneIsNotSmallerThanItsSource(t *testing.T) {
+	t.Parallel()
+	w := newPlayedCeph(t, `[ "$words" != "info --format json `+claim(1).PVName+`" ] || { echo '{"size":2097152}'; exit; }
+[[ $words != snap* ]] || end 99 "$words"
+end 2 "does not exist"`)
+	w.mustEnd(w.run(contract.Provision, claim(2, cloneOf(1))), contract.ExitBadRequest, "claim: a clone cannot be smaller than its source: request at least 2097152 bytes")
+	w.mustEnd(w.run(contract.Provision, claim(2, cloneOf(1), func(c *contract.Request) { c.Size = mebi + 1 })), contract.ExitTempFail, "error 99")
+}

@@ -77,7 +77,7 @@ func TestWordsForABoxArePlain(t *testing.T) {
 			if name == "box" || name == "portal" || name == "nfs-server" { // no words of a shell there
 				continue
 			}
-			for _, bad := range []string{"x;reboot", "$(reboot)", "`reboot`", "x\ny", "x'y", `x"y`, "x*", "~", "x&y", "x|y", "x>y", "x\\y", "(x)", "{x}", "#x", "!x"} {
+			for _, bad := range []string{"x y", "x;reboot", "$(reboot)", "`reboot`", "x\ny", "x'y", `x"y`, "x*", "~", "x&y", "x|y", "x>y", "x\\y", "(x)", "{x}", "#x", "!x"} {
 				w.properties = maps.Clone(good)
 				w.properties[name] = bad
 				w.mustEnd(w.run(contract.Provision, claim(1)), contract.ExitConfig, "may have only letters")
@@ -222,6 +222,9 @@ func TestClones(t *testing.T) {
 				w.mustEnd(w.run(contract.Provision, clone), contract.ExitBadRequest, "claim: the storage cannot clone this source") // no reflinks
 				w.write("box/reflinks", "")
 				w.write("box/volumes/"+source.PVName+"/disk", strings.Repeat("data", mebi/4))
+				small := clone
+				small.Size = mebi - 512
+				w.mustEnd(w.run(contract.Provision, small), contract.ExitBadRequest, "claim: a clone cannot be smaller than its source")
 			}
 			for range 2 {
 				w.mustEnd(w.run(contract.Provision, clone), 0, "")
@@ -260,5 +263,54 @@ func (w *world) mustBeAClone(source, clone contract.Request) {
 		if got := pv.At("metadata", "annotations", "flex-provisioner.io/clone-of"); got != want {
 			w.t.Errorf("the annotation of %v is %v, want %v", pv.At("metadata", "name"), got, want)
 		}
+	}
+}
+
+// zfs create fails when it has created what it cannot mount.
+func TestDataSetThatIsNotMountedIsNoVolume(t *testing.T) {
+	t.Parallel()
+	w, c := newWorld(t, overZFS()), claim(1)
+	state(w.dir, "zfs", func(pool *zpool) { pool.Unmountable = 2 })
+	for range 2 {
+		if e := w.run(contract.Provision, c); contract.VerdictOf(e.code) != contract.TryAgain || len(w.api.All("persistentvolumes")) > 0 {
+			t.Errorf("exit %d: %s", e.code, e.out)
+		}
+	}
+	w.mustEnd(w.run(contract.Provision, c), 0, "")
+	state(w.dir, "zfs", func(pool *zpool) {
+		if mounted := pool.Children["tank/flex/"+c.PVName]["mounted"]; mounted != "yes" {
+			t.Errorf("it is mounted: %q", mounted)
+		}
+	})
+}
+
+// A disk consists of whole sectors: the rest of a file is not in it.
+func TestDiskHasAtLeastTheSizeOfItsClaim(t *testing.T) {
+	t.Parallel()
+	for _, r := range []recipe{iscsiTarget(), overLVM()} {
+		w, c := newWorld(t, r), claim(1)
+		c.Size = mebi + 100
+		w.mustEnd(w.run(contract.Provision, c), 0, "")
+		for range 2 {
+			if size := w.recipe.volumes(w)[c.UID] / 512 * 512; size < c.Size {
+				t.Errorf("%s: a disk for %d bytes has %d", r.name, c.Size, size)
+			}
+			c.Size = 6*mebi + 100
+			w.mustEnd(w.run(contract.Expand, c), 0, "")
+		}
+	}
+}
+
+// A run whose connection has ended may still be at work on the box, for as long as a program there
+// hangs.
+func TestBoxThatIsBusyIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	for file, r := range map[string]recipe{"box/volumes/.lock": iscsiTarget(), "box/flex-lvm": overLVM()} {
+		w, c := newWorld(t, r, edition{"flock -w 60 9", "flock -w 1 9"}), claim(1)
+		must(t, locked(filepath.Join(w.dir, file), func(*os.File) error {
+			w.mustEnd(w.run(contract.Provision, c), contract.ExitTempFail, "claim: another run has been at work on the storage")
+			return nil
+		}))
+		w.mustEnd(w.run(contract.Provision, c), 0, "")
 	}
 }

@@ -83,6 +83,9 @@ func newWorld(t *testing.T, r recipe, editions ...edition) *world {
 func (w *world) install(editions []edition) {
 	w.t.Helper()
 	files := map[string]string{w.recipe.name + "-provisioner.sh": "provision"}
+	if w.recipe.name == "ceph-rbd" {
+		files["ceph-rbd-functions.sh"] = "functions"
+	}
 	if w.recipe.overSSH {
 		files["box.sh"], files[w.recipe.name+"-on-box.sh"] = "box", "on-box"
 	}

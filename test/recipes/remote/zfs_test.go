@@ -14,7 +14,9 @@ import (
 // zpool is the data set tank/flex: what it has room for, and the properties of its children.
 type zpool struct {
 	Available int64
-	Children  map[string]map[string]string
+	// Unmountable is how many times it will not be mounted.
+	Unmountable int
+	Children    map[string]map[string]string
 }
 
 // zfs knows the commands that the recipe uses, and no others.
@@ -42,6 +44,9 @@ func zfs(world string, arguments []string, _ io.Reader, out, log io.Writer) int 
 			if err := os.MkdirAll(path, 0o755); err != nil {
 				panic(err)
 			}
+			code = max(code, pool.mount(last, log))
+		case arguments[0] == "mount" && exists && pool.Children[last]["mounted"] != "yes":
+			code = pool.mount(last, log)
 		case arguments[0] == "set" && exists:
 			code = pool.set(last, arguments[1:len(arguments)-1])
 		case arguments[0] == "destroy" && arguments[1] == "-r" && exists:
@@ -51,6 +56,17 @@ func zfs(world string, arguments []string, _ io.Reader, out, log io.Writer) int 
 		}
 	})
 	return code
+}
+
+// mount fails as often as it is to: create has created the data set then.
+func (p *zpool) mount(name string, log io.Writer) int {
+	if p.Unmountable > 0 {
+		p.Unmountable--
+		fmt.Fprintln(log, "filesystem successfully created, but not mounted")
+		return 1
+	}
+	p.Children[name]["mounted"] = "yes"
+	return 0
 }
 
 func (p *zpool) set(name string, properties []string) int {
