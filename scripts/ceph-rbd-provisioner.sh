@@ -5,7 +5,6 @@ set -euo pipefail
 [ -n "${FLEX_CLAIM_UID:-}" ] || exec flex each 4 "$0" "$@" # a batch: this script again, for each request
 # shellcheck source=ceph-rbd-functions.sh
 . "${0%/*}/functions"
-
 provision() {
   case $FLEX_VOLUME_MODE$FLEX_ACCESS_MODES in
     Filesystem*Many*) flex refuse "a file system on an image can be used on one node only: request ReadWriteOnce, or volumeMode Block" ;;
