@@ -19,10 +19,10 @@ func TestRunsThatOneNodeNeverEndsLeaveHalfOfTheSlots(t *testing.T) {
 	for name, lies := range map[string]func(*world, *corev1.Pod){
 		"it says nothing": func(*world, *corev1.Pod) {},
 		"it says that they have just begun": func(w *world, pod *corev1.Pod) {
-			fakecluster.Update(w, fakecluster.Kubelet, pod, func(p *corev1.Pod) { p.Status.StartTime = &far })
+			fakecluster.Update(w, fakecluster.Kubelet, pod, func(p *corev1.Pod) { p.Status.StartTime = new(far) })
 		},
 		"it deletes them by force, with such a start": func(w *world, pod *corev1.Pod) {
-			fakecluster.Update(w, fakecluster.Kubelet, pod, func(p *corev1.Pod) { p.Status.StartTime = &far })
+			fakecluster.Update(w, fakecluster.Kubelet, pod, func(p *corev1.Pod) { p.Status.StartTime = new(far) })
 			w.force(pod)
 		},
 	} {
