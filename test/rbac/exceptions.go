@@ -1,6 +1,9 @@
 package rbac
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Exception is a permission that a run need not use.
 type Exception struct {
@@ -9,15 +12,16 @@ type Exception struct {
 }
 
 const (
-	streamed = "client-go takes a first list by a watch where the API server can, which is so from Kubernetes 1.34 on; older ones are asked for it"
-	anHour   = "a revision is deleted an hour after its last use: TestUnusedRevisionIsMarkedAndCollectedAnHourLater"
-	rerun    = "asked after a creation that failed: the answer to an earlier one was lost"
-	noImage  = "an image of a vendor, which the tests do not have"
-	byPolicy = "no request: provisioner-pv-policy.yaml asks whether the account may, TestBatchWritesNoPVOfAnotherClass"
+	streamed  = "client-go takes a first list by a watch where the API server can, which is so from Kubernetes 1.34 on; older ones are asked for it"
+	anHour    = "a revision is deleted an hour after its last use: TestUnusedRevisionIsMarkedAndCollectedAnHourLater"
+	rerun     = "asked after a creation that failed: the answer to an earlier one was lost"
+	noImage   = "an image of a vendor, which the tests do not have"
+	elsewhere = "the storage of a recipe, which make e2e does not have: PART=recipes of hack/e2e-long.sh"
+	byPolicy  = "no request: provisioner-pv-policy.yaml asks whether the account may, TestBatchWritesNoPVOfAnotherClass"
 )
 
 // Unused are the permissions that a run of the end-to-end tests need not use.
-var Unused = []Exception{
+var Unused = append(ofRecipes(), []Exception{
 	{"flex-dispatcher", "list", "persistentvolumeclaims", streamed},
 	{"flex-dispatcher", "list", "storageclasses.storage.k8s.io", streamed},
 	{"flex-dispatcher", "list", "volumeattachments.storage.k8s.io", streamed},
@@ -32,6 +36,21 @@ var Unused = []Exception{
 	{"nfs-provisioner", "get", "persistentvolumes", rerun},
 	{"acme-provisioner", "create", "persistentvolumes", noImage},
 	{"acme-provisioner", "get", "persistentvolumes", noImage},
+}...)
+
+// ofRecipes returns the permissions of the accounts of docs/recipes.
+func ofRecipes() (all []Exception) {
+	pvs := [][2]string{{"create", "persistentvolumes"}, {"get", "persistentvolumes"}, {"batch", "classes.flex-provisioner.io"}}
+	secrets := [][2]string{{"create", "secrets"}, {"delete", "secrets"}}
+	for account, more := range map[string][][2]string{
+		"http-provisioner": nil, "zfs-provisioner": nil, "iscsi-target-provisioner": secrets, "lvm-provisioner": secrets,
+		"ceph-rbd-provisioner": {{"use", "secrets.flex-provisioner.io"}},
+	} {
+		for _, p := range slices.Concat(pvs, more) {
+			all = append(all, Exception{account, p[0], p[1], elsewhere})
+		}
+	}
+	return all
 }
 
 // reason returns why a run need not use a rule, or "".
