@@ -6,9 +6,9 @@ import "strings"
 const leastMessage = 48
 
 // EncodeResults returns results as lines that fit into so many bytes. What the results need without
-// their messages is always there, for up to MaxBatchOf requests; the messages have equal shares of the rest. The room of a whole
-// termination message is MaxMessage-1: one of MaxMessage bytes would be taken for one that is cut
-// off.
+// their messages is always there, for up to MaxBatchOf requests; the messages have equal shares of
+// the rest. The room of a whole termination message is MaxMessage-1: one of MaxMessage bytes would be
+// taken for one that is cut off.
 func EncodeResults(results []Result, room int) string {
 	messages := 0
 	for _, r := range results {

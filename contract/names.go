@@ -96,3 +96,17 @@ const (
 
 // PVName returns the name of the PV of the claim with this UID.
 func PVName(uid string) string { return "pvc-" + uid }
+
+// longestLabel is the length up to which Kubernetes accepts the value of a label.
+const longestLabel = 63
+
+// SecretLabels returns the labels of a volume's Secret. By the class an admission policy lets the
+// pod of a batch delete it, which is named after another claim. A name that is too long for a label
+// would be refused.
+func SecretLabels(uid, class string) map[string]string {
+	all := map[string]string{LabelClaimUID: uid}
+	if len(class) <= longestLabel {
+		all[LabelStorageClass] = class
+	}
+	return all
+}

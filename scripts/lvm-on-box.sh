@@ -20,7 +20,8 @@ provision)
   read -r password
   there=$(column lv_name)
   if [ -z "$there" ]; then
-    used=$(lvs --noheadings --select "lv_name=$pool" -o data_percent "$group" | tr -d ' ')
+    used=$(lvs --noheadings --select "lv_name=$pool" -o data_percent "$group") # its failure is not that there is no pool
+    used=$(printf %s "$used" | tr -d ' ')
     case $used in "" | *[!0-9.]*) echo "$group/$pool is not a thin pool: create it, or correct the config" >&2; exit 78 ;; esac
     [ "${used%%.*}" -lt 90 ] || end 73 "the storage has no room for $size bytes: delete volumes, or ask its administrator for more"
     if [ "$from" = none ]; then
@@ -30,7 +31,8 @@ provision)
         end 65 "the storage cannot clone this source: it must be a volume of the same class"
     fi
   fi
-  column lv_tags | grep -q "\bfrom\.$from\b" || end 65 "the volume was created from another source: delete the claim, and create another one"
+  tags=$(column lv_tags)
+  printf %s "$tags" | grep -q "\bfrom\.$from\b" || end 65 "the volume was created from another source: delete the claim, and create another one"
   grow
   cli <<END
 /backstores/block create name=$name dev=/dev/$group/$name

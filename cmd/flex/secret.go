@@ -3,20 +3,15 @@ package main
 import (
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 )
-
-// longestLabel is the length up to which Kubernetes accepts the value of a label.
-const longestLabel = 63
 
 var secretVerb = verb{
 	name: "secret", arguments: "TYPE KEY=FILE... | --delete", made: true,
@@ -77,10 +72,7 @@ func (in *container) secret(name, kind string, files []string) (object, error) {
 	if err != nil {
 		return nil, err
 	}
-	labels := object{contract.LabelClaimUID: uid}
-	if class := in.property(contract.PropStorageClass); len(class) <= longestLabel {
-		labels[contract.LabelStorageClass] = class
-	}
+	labels := contract.SecretLabels(uid, in.property(contract.PropStorageClass))
 	return object{"apiVersion": "v1", "kind": "Secret", "type": kind, "data": data, "metadata": object{"name": name, "labels": labels}}, nil
 }
 
@@ -115,18 +107,4 @@ func (s *server) deleteSecret(path, name string) error {
 		err = fmt.Errorf("the API server does not delete the Secret %s: %s. Remedy: correct the permissions of the image", name, answer.message())
 	}
 	return err
-}
-
-// patiently repeats a request that may succeed later.
-func (s *server) patiently(request func() error) error {
-	wait := time.Second
-	for try := 1; ; try++ {
-		err := request()
-		later, is := errors.AsType[laterError](err)
-		if !is || try == tries {
-			return err
-		}
-		s.sleep(min(max(wait, later.after), longest))
-		wait *= 2
-	}
 }

@@ -85,12 +85,21 @@ func (s *server) create(pv object, uid string) (says string, err error) {
 		return "", err
 	}
 	name := text(pv, "metadata", "name")
+	err = s.patiently(func() (err error) {
+		says, err = s.createOnce(name, uid, body)
+		return err
+	})
+	return says, err
+}
+
+// patiently repeats a request that may succeed later.
+func (s *server) patiently(request func() error) error {
 	wait := time.Second
 	for try := 1; ; try++ {
-		says, err = s.createOnce(name, uid, body)
+		err := request()
 		later, is := errors.AsType[laterError](err)
 		if !is || try == tries {
-			return says, err
+			return err
 		}
 		s.sleep(min(max(wait, later.after), longest))
 		wait *= 2

@@ -110,9 +110,9 @@ func (s *Slots) Begin(uid types.UID) *Assignment {
 
 // End reassigns the slot that a UID had and did not use, because something else had to be done
 // first or the API server refused the Job: a UID that cannot be launched now must not hold up
-// another, unless its next step is due in a moment. Then the free slots of every class in which the UID has Jobs are assigned, since one of
-// them may have started or ended. It reports whether the UID waits, or has been assigned a slot
-// since. UIDs that have joined and are still neither launched nor dismissed, since the work has
+// another, unless its next step is due in a moment. Then the free slots of every class in which the
+// UID has Jobs are assigned, since one of them may have started or ended. It reports whether the UID
+// waits, or has been assigned a slot since. UIDs that have joined and are still neither launched nor dismissed, since the work has
 // panicked, wait again.
 func (s *Slots) End(uid types.UID, had *Assignment, next time.Duration) bool {
 	s.dismissJoined(uid)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/input"
@@ -106,19 +105,8 @@ func (r *Runner) source(ctx context.Context, task input.Task, id string, c volum
 	if err != nil || m.Secret == nil {
 		return m, err
 	}
-	m.Secret.Labels = labels(task.Request)
+	m.Secret.Labels = contract.SecretLabels(task.Request.UID, task.Request.Class)
 	return m, r.store.PutSecret(ctx, m.Secret)
-}
-
-// labels returns the labels of a claim's Secret. By the class an admission policy lets the pod of a
-// batch delete it, which is named after another claim. A name that is too long for a label would be
-// refused.
-func labels(of contract.Request) map[string]string {
-	all := map[string]string{contract.LabelClaimUID: of.UID}
-	if len(of.Class) <= validation.LabelValueMaxLength {
-		all[contract.LabelStorageClass] = of.Class
-	}
-	return all
 }
 
 // yield removes this run's volume if an overlapping run created the PV for another one. Both runs
