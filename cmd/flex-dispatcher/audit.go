@@ -21,6 +21,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/audit/run"
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/admin"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/options"
 )
 
 // auditName is the name of the command audit.
@@ -65,11 +66,11 @@ func auditCommand() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&a.kubeconfig, "kubeconfig", "", adminKubeconfig)
-	flags.StringVar(&a.controller.Provisioner, "provisioner-name", contract.ProvisionerName, "provisioner name in StorageClasses")
-	flags.StringVar(&a.namespace, "namespace", configNamespace, "namespace of configs, the same as that of the dispatcher")
-	flags.StringSliceVar(&a.configNamespaces, "config-namespaces", nil, "additional namespaces of configs, also those of other dispatchers; only there Jobs count as runs")
-	flags.StringVar(&a.leaseNamespace, "leader-elect-resource-namespace", systemNamespace, "namespace of the dispatcher's leader election lease, which names its config namespaces")
-	a.addAllow(flags)
+	flags.StringVar(&a.Provisioner, "provisioner-name", contract.ProvisionerName, "provisioner name in StorageClasses")
+	flags.StringVar(&a.Namespace, "namespace", options.ConfigNamespace, "namespace of configs, the same as that of the dispatcher")
+	flags.StringSliceVar(&a.ConfigNamespaces, "config-namespaces", nil, "additional namespaces of configs, also those of other dispatchers; only there Jobs count as runs")
+	flags.StringVar(&a.leaseNamespace, "leader-elect-resource-namespace", options.SystemNamespace, "namespace of the dispatcher's leader election lease, which names its config namespaces")
+	a.AddAllow(flags)
 	flags.StringVar(&a.controller.KubeAPI, "kube-api", "https://kubernetes.default.svc", "URL of the API server for images, the same as that of the dispatcher")
 	flags.StringArrayVar(&a.files, "volumes", nil, "CLASS=FILE: output of the verb list of the class's image; may be repeated")
 	flags.StringSliceVar(&a.storage, "storage", nil, "list the storage of these classes, CLASS,CLASS; without a value, of all classes whose config has the verb list")
@@ -193,7 +194,7 @@ func report(cmd *cobra.Command, l run.Look) error {
 
 // auditor connects to the cluster.
 func (a *audited) auditor(cmd *cobra.Command) (*run.Auditor, error) {
-	allowed, err := a.allowances()
+	allowed, err := a.Allowances()
 	if err != nil {
 		return nil, err
 	}
@@ -212,8 +213,8 @@ func (a *audited) auditor(cmd *cobra.Command) (*run.Auditor, error) {
 	}
 	uid, err := admin.ClusterUID(cmd.Context(), client)
 	return &run.Auditor{
-		Client: client, Objects: objects, Clock: clock.RealClock{}, Provisioner: a.controller.Provisioner, Namespace: a.namespace,
-		ConfigNamespaces: a.configNamespaces, Lease: types.NamespacedName{Namespace: a.leaseNamespace, Name: leaseName},
+		Client: client, Objects: objects, Clock: clock.RealClock{}, Provisioner: a.Provisioner, Namespace: a.Namespace,
+		ConfigNamespaces: a.ConfigNamespaces, Lease: types.NamespacedName{Namespace: a.leaseNamespace, Name: options.Name},
 		Allowed: allowed, Cluster: run.Cluster{KubeAPI: a.controller.KubeAPI, UID: uid}, Timeout: a.timeout,
 	}, err
 }

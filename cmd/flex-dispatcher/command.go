@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -14,22 +13,14 @@ import (
 	logsapi "k8s.io/component-base/logs/api/v1"
 	"k8s.io/klog/v2"
 
-	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/controller"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/options"
 	"github.com/flex-provisioner/flex-provisioner/internal/answerlimit"
 	"github.com/flex-provisioner/flex-provisioner/internal/version"
 )
 
 // namespaceFile tells a pod its own namespace.
 const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
-
-// Namespaces of the shipped manifests. The dispatcher has one of its own: whoever creates pods
-// where its ServiceAccount is becomes the dispatcher, and configs make pods.
-const (
-	systemNamespace = "flex-system"
-	configNamespace = "flex-provisioner"
-)
 
 // What a claim with a Job of its own costs, and how many of them are to be served in a second. That
 // is about twice what kube-controller-manager makes of Jobs with ten times its default requests, so
@@ -42,17 +33,16 @@ const (
 
 // settings are the flags.
 type settings struct {
-	kubeconfig       string
-	namespace        string
-	leaseNamespace   string
-	configNamespaces []string
-	allow            []string
-	listen           string
-	leaderElect      bool
-	qps              float32
-	burst            int
-	controller       controller.Options
-	logs             *logsapi.LoggingConfiguration
+	options.Serving
+
+	kubeconfig     string
+	leaseNamespace string
+	listen         string
+	leaderElect    bool
+	qps            float32
+	burst          int
+	controller     controller.Options
+	logs           *logsapi.LoggingConfiguration
 }
 
 func command() *cobra.Command {
@@ -79,13 +69,9 @@ func command() *cobra.Command {
 
 func (s *settings) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&s.kubeconfig, "kubeconfig", "", "kubeconfig file; default: the pod's ServiceAccount")
-	f.StringVar(&s.namespace, "namespace", configNamespace, "namespace of configs and their Jobs")
-	f.StringSliceVar(&s.configNamespaces, "config-namespaces", nil, "additional namespaces of configs; a class names its namespace by the parameter "+contract.ParamConfigNamespace)
-	f.StringVar(&s.controller.Provisioner, "provisioner-name", contract.ProvisionerName, "provisioner name in StorageClasses")
-	s.addAllow(f)
+	s.AddFlags(f)
 	f.StringVar(&s.controller.KubeAPI, "kube-api", "", "URL of the API server for images; default: the URL that the dispatcher uses")
 	f.BoolVar(&s.controller.TrustUsername, "trust-username", false, "pass the annotated username and groups of a claim's creator to images; requires the admission policies that write and protect the annotations")
-	f.BoolVar(&s.controller.AheadOfBinder, "ahead-of-binder", true, "provision a claim before kube-controller-manager has annotated it, if no PersistentVolume exists for it; set to false if kube-controller-manager has --enable-dynamic-provisioning=false")
 	f.IntVar(&s.controller.Workers, "workers", 10, "number of claims that are reconciled in parallel")
 	f.StringVar(&s.listen, "listen", ":8080", "address of /metrics, /healthz and /readyz")
 	f.BoolVar(&s.leaderElect, "leader-elect", true, "wait for the lease before reconciling claims")
@@ -95,42 +81,20 @@ func (s *settings) addFlags(f *pflag.FlagSet) {
 	logsapi.AddFlags(s.logs, f)
 }
 
-// addAllow adds the flag --allow, of the dispatcher and of the commands that judge configs as it
-// does.
-func (s *settings) addAllow(f *pflag.FlagSet) {
-	f.StringArrayVar(&s.allow, "allow", nil, "permission for pods beyond Pod Security restricted: NAMESPACE/host-path=/PATH, NAMESPACE/run-as-user=UID, NAMESPACE/capability=NAME or NAMESPACE/host-network=true; may be repeated")
-}
-
-// allowances reads what --allow says.
-func (s *settings) allowances() (jobs.Allowances, error) {
-	out := jobs.Allowances{}
-	for _, text := range s.allow {
-		if err := out.Add(text); err != nil {
-			return nil, err
-		}
-	}
-	return out, nil
-}
-
 // ownNamespace returns the pod's namespace. Outside a pod it is the one in which the shipped
 // Deployment elects its leader.
 func ownNamespace() string {
 	if b, err := os.ReadFile(namespaceFile); err == nil {
 		return strings.TrimSpace(string(b))
 	}
-	return systemNamespace
+	return options.SystemNamespace
 }
 
 // complete checks the flags and fills in what they leave open.
 func (s *settings) complete(cfg *rest.Config) error {
-	s.controller.Namespaces = []string{s.namespace}
-	for _, ns := range s.configNamespaces {
-		if !slices.Contains(s.controller.Namespaces, ns) {
-			s.controller.Namespaces = append(s.controller.Namespaces, ns)
-		}
-	}
+	s.controller.Provisioner, s.controller.Namespaces, s.controller.AheadOfBinder = s.Provisioner, s.Namespaces(), s.AheadOfBinder
 	var err error
-	if s.controller.Allowed, err = s.allowances(); err != nil {
+	if s.controller.Allowed, err = s.Allowances(); err != nil {
 		return err
 	}
 	if s.controller.KubeAPI == "" {

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/options"
 )
 
 // leases is an API server with one lease. released is when its holder released it.
@@ -82,7 +84,7 @@ func TestHealthIsServedBeforePermissionsAreChecked(t *testing.T) {
 	t.Cleanup(api.Close)
 	ctx, stop := context.WithCancel(t.Context())
 	address := "127.0.0.1:" + freePort(t)
-	s := &settings{namespace: "home", leaseNamespace: "system", listen: address}
+	s := &settings{Serving: options.Serving{Namespace: "home"}, leaseNamespace: "system", listen: address}
 	s.controller.Namespaces = []string{"home"}
 	ended := make(chan error)
 	go func() { ended <- s.serve(ctx, &rest.Config{Host: api.URL}) }()

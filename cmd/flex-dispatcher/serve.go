@@ -34,11 +34,9 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/controller"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/grants"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/options"
 	"github.com/flex-provisioner/flex-provisioner/internal/eventlimit"
 )
-
-// leaseName is shared by all replicas of one provisioner.
-const leaseName = "flex-dispatcher"
 
 // serve runs the controller until ctx ends or the lease is lost.
 func (s *settings) serve(ctx context.Context, cfg *rest.Config) error {
@@ -62,7 +60,7 @@ func (s *settings) serve(ctx context.Context, cfg *rest.Config) error {
 		return err
 	}
 	limit := &eventlimit.Limit{Most: eventsWaiting}
-	recorder, stopEvents, err := recordEvents(ctx, cfg, limit, s.controller.Provisioner)
+	recorder, stopEvents, err := recordEvents(ctx, cfg, limit, s.Provisioner)
 	if err != nil {
 		return err
 	}
@@ -95,11 +93,11 @@ func (s *settings) useClients(cfg *rest.Config, client kubernetes.Interface) err
 	s.controller.Grants = grants.New(copies, clock.RealClock{})
 	if s.leaderElect {
 		s.controller.NoteNamespaces = func(ctx context.Context) (*coordinationv1.Lease, []string, error) {
-			return admin.NoteNamespaces(ctx, client, s.leaseNamespace, leaseName, s.controller.Namespaces)
+			return admin.NoteNamespaces(ctx, client, s.leaseNamespace, options.Name, s.controller.Namespaces)
 		}
 	}
 	s.controller.MissingIn = admin.MissingIn(client)
-	s.controller.ListJobs, err = listJobs(cfg, s.controller.Provisioner)
+	s.controller.ListJobs, err = listJobs(cfg, s.Provisioner)
 	return err
 }
 
@@ -118,9 +116,9 @@ func listJobs(cfg *rest.Config, provisioner string) (func(ctx context.Context, n
 func (s *settings) checkAccess(ctx context.Context, client kubernetes.Interface) error {
 	var lease types.NamespacedName
 	if s.leaderElect {
-		lease = types.NamespacedName{Namespace: s.leaseNamespace, Name: leaseName}
+		lease = types.NamespacedName{Namespace: s.leaseNamespace, Name: options.Name}
 	}
-	return admin.CheckAccess(ctx, client, s.namespace, lease)
+	return admin.CheckAccess(ctx, client, s.Namespace, lease)
 }
 
 // Of the clients beside the controller's, each has a rate limiter of its own: events must not hold
@@ -186,7 +184,7 @@ func (s *settings) lead(ctx context.Context, cfg *rest.Config, run func(context.
 		Lock:          lock,
 		LeaseDuration: leaseDuration, RenewDeadline: leaseRenewDeadline, RetryPeriod: leaseRetryPeriod,
 		ReleaseOnCancel: true,
-		Name:            leaseName,
+		Name:            options.Name,
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(leading context.Context) {
 				defer close(led)
@@ -232,7 +230,7 @@ func (s *settings) lease(cfg *rest.Config) (lock *resourcelock.LeaseLock, id str
 	}
 	id = host + "_" + string(uuid.NewUUID())
 	return &resourcelock.LeaseLock{
-		LeaseMeta:  metav1.ObjectMeta{Namespace: s.leaseNamespace, Name: leaseName},
+		LeaseMeta:  metav1.ObjectMeta{Namespace: s.leaseNamespace, Name: options.Name},
 		Client:     client.CoordinationV1(),
 		LockConfig: resourcelock.ResourceLockConfig{Identity: id},
 	}, id, nil

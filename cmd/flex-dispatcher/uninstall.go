@@ -31,7 +31,7 @@ func uninstall() *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("make a client: %w", err)
 			}
-			held, err := admin.Survey(cmd.Context(), client, s.controller.Provisioner)
+			held, err := admin.Survey(cmd.Context(), client, s.Provisioner)
 			if err != nil {
 				return err
 			}
@@ -45,7 +45,7 @@ func uninstall() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&s.kubeconfig, "kubeconfig", "", adminKubeconfig)
-	cmd.Flags().StringVar(&s.controller.Provisioner, "provisioner-name", contract.ProvisionerName, "provisioner name in StorageClasses; finalizers of another provisioner are kept")
+	cmd.Flags().StringVar(&s.Provisioner, "provisioner-name", contract.ProvisionerName, "provisioner name in StorageClasses; finalizers of another provisioner are kept")
 	cmd.Flags().BoolVar(&yes, "yes", false, "remove the finalizers")
 	return cmd
 }

@@ -1,0 +1,87 @@
+package options
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/spf13/pflag"
+	appsv1 "k8s.io/api/apps/v1"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+)
+
+// Names of the shipped manifests. The dispatcher has a namespace of its own: whoever creates pods
+// where its ServiceAccount is becomes the dispatcher, and configs make pods.
+const (
+	SystemNamespace = "flex-system"
+	ConfigNamespace = "flex-provisioner"
+	// Name is that of the Deployment, of its container's image and of the lease that all replicas
+	// share.
+	Name = "flex-dispatcher"
+)
+
+// Serving says which claims a dispatcher serves, and what the pods of their Jobs may do.
+type Serving struct {
+	// Provisioner is the name that StorageClasses write.
+	Provisioner string
+	// Namespace is where configs are of classes that name no other, ConfigNamespaces are the
+	// further ones.
+	Namespace        string
+	ConfigNamespaces []string
+	// Allow are the permissions of pods beyond Pod Security "restricted", as jobs.Allowances reads
+	// them.
+	Allow []string
+	// AheadOfBinder lets claims be served before the PV controller has asked for their volumes.
+	AheadOfBinder bool
+}
+
+// AddFlags adds the flags, with their defaults.
+func (s *Serving) AddFlags(f *pflag.FlagSet) {
+	f.StringVar(&s.Namespace, "namespace", ConfigNamespace, "namespace of configs and their Jobs")
+	f.StringSliceVar(&s.ConfigNamespaces, "config-namespaces", nil, "additional namespaces of configs; a class names its namespace by the parameter "+contract.ParamConfigNamespace)
+	f.StringVar(&s.Provisioner, "provisioner-name", contract.ProvisionerName, "provisioner name in StorageClasses")
+	s.AddAllow(f)
+	f.BoolVar(&s.AheadOfBinder, "ahead-of-binder", true, "provision a claim before kube-controller-manager has annotated it, if no PersistentVolume exists for it; set to false if kube-controller-manager has --enable-dynamic-provisioning=false")
+}
+
+// AddAllow adds the flag --allow alone, for the commands that judge configs as the dispatcher does.
+func (s *Serving) AddAllow(f *pflag.FlagSet) {
+	f.StringArrayVar(&s.Allow, "allow", nil, "permission for pods beyond Pod Security restricted: NAMESPACE/host-path=/PATH, NAMESPACE/run-as-user=UID, NAMESPACE/capability=NAME or NAMESPACE/host-network=true; may be repeated")
+}
+
+// Of reads the flags of a dispatcher's Deployment. Its other flags are skipped.
+func Of(d *appsv1.Deployment) (Serving, error) {
+	s := Serving{}
+	f := pflag.NewFlagSet(Name, pflag.ContinueOnError)
+	f.ParseErrorsAllowlist.UnknownFlags = true
+	s.AddFlags(f)
+	for _, c := range d.Spec.Template.Spec.Containers {
+		if err := f.Parse(c.Args); err != nil {
+			return s, fmt.Errorf("the flags of the container %s of the Deployment %s/%s: %w", c.Name, d.Namespace, d.Name, err)
+		}
+	}
+	return s, nil
+}
+
+// Namespaces returns where configs are read and their Jobs run. The first is that of --namespace.
+func (s *Serving) Namespaces() []string {
+	out := []string{s.Namespace}
+	for _, ns := range s.ConfigNamespaces {
+		if !slices.Contains(out, ns) {
+			out = append(out, ns)
+		}
+	}
+	return out
+}
+
+// Allowances reads what --allow says.
+func (s *Serving) Allowances() (jobs.Allowances, error) {
+	out := jobs.Allowances{}
+	for _, text := range s.Allow {
+		if err := out.Add(text); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
