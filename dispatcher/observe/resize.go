@@ -166,7 +166,7 @@ func (b *Observer) resolveExpand(o *Observation) decide.Target {
 		return t
 	}
 	if class := b.Caches.Classes.Named(o.PV.Spec.StorageClassName); class != nil && (class.AllowVolumeExpansion == nil || !*class.AllowVolumeExpansion) {
-		t.Problem = decide.Problemf(reason.ExpansionNotSupported, "the class %s no longer has allowVolumeExpansion: true, and the config %s/%s expands no volume without it",
+		t.Problem = decide.Problemf(reason.ExpansionNotSupported, "the class %s no longer has allowVolumeExpansion: true, and the config %s/%s expands no volume without it. Remedy: set it again",
 			class.Name, cfg.Source.Namespace, cfg.Source.Name)
 	}
 	return t

@@ -26,7 +26,7 @@ func (f *Resolver) resolveSource(ctx context.Context, claim *corev1.PersistentVo
 	name := asked.Name
 	switch {
 	case asked.IsSnapshot:
-		return nil, decide.Problemf(reason.SnapshotNotSupported, "only a CSI driver can restore a VolumeSnapshot: clone a claim instead"), nil
+		return nil, decide.Problemf(reason.SnapshotNotSupported, "only a CSI driver can restore a VolumeSnapshot. Remedy: clone a claim instead"), nil
 	case name.Name == "":
 		return nil, nil, nil
 	}
@@ -35,11 +35,11 @@ func (f *Resolver) resolveSource(ctx context.Context, claim *corev1.PersistentVo
 		return nil, p, err
 	}
 	if source == nil {
-		return nil, decide.Problemf(reason.SourceNotFound, "the source claim %s does not exist", quote.Name(name.String())), nil
+		return nil, decide.Problemf(reason.SourceNotFound, "the source claim %s does not exist. Remedy: create it, or create this claim with another source", quote.Name(name.String())), nil
 	}
 	pv := f.boundPV(source)
 	if pv == nil {
-		return nil, decide.Problemf(reason.SourceNotBound, "the source claim %s is not bound yet", name), nil
+		return nil, decide.Problemf(reason.SourceNotBound, "the source claim %s is not bound yet. The clone is made when it is", name), nil
 	}
 	if p := refuseMode(claim, name, pv); p != nil {
 		return nil, p, nil
@@ -66,8 +66,8 @@ func refuseMode(claim *corev1.PersistentVolumeClaim, source types.NamespacedName
 	if has == asks {
 		return nil
 	}
-	return decide.Problemf(reason.SourceModeDiffers, "the source claim %s has the volumeMode %s, and the claim requests %s: "+
-		"delete the claim, and create it again with that of its source", source, has, asks)
+	return decide.Problemf(reason.SourceModeDiffers, "the source claim %s has the volumeMode %s, and the claim requests %s. "+
+		"Remedy: delete the claim, and create it again with that of its source", source, has, asks)
 }
 
 // refuseSource returns the problem that another namespace does not allow its claim to be cloned. It

@@ -108,7 +108,7 @@ func (f *Resolver) resolveConfig(r *Resolved) {
 	}
 	if r.Target.Problem == nil && r.Source != nil && !r.Config.Clones {
 		r.Target.Problem = decide.Problemf(reason.DataSourceNotSupported, "the config %s/%s does not have data-sources: %s, so its image may not be able to clone a claim, "+
-			"and could create an empty volume", r.Config.Source.Namespace, r.Config.Source.Name, contract.SourceClaim)
+			"and could create an empty volume. Remedy: if the image can clone, add that key", r.Config.Source.Namespace, r.Config.Source.Name, contract.SourceClaim)
 	}
 }
 
@@ -136,7 +136,7 @@ func (f *Resolver) resolveLabelled(r *Resolved, found []*corev1.ConfigMap) {
 	for _, cm := range found { // they are sorted: another order would be another event
 		names = append(names, cm.Name)
 	}
-	note := fmt.Sprintf("the ConfigMaps %s in the namespace %s are all labelled for the class %s: keep one", strings.Join(names, " and "), found[0].Namespace, r.Class.Name)
+	note := fmt.Sprintf("the ConfigMaps %s in the namespace %s are all labelled for the class %s. Remedy: keep one", strings.Join(names, " and "), found[0].Namespace, r.Class.Name)
 	good, isGood := f.lastGood(config.SourceOf(found[0], r.Class), found...)
 	if !isGood {
 		r.Target.Problem = &decide.Problem{Reason: reason.AmbiguousConfig, Note: note}
@@ -262,7 +262,7 @@ func (f *Resolver) problemWith(j Judgement) *decide.Problem {
 		return nil
 	case f.Caches.Accounts.Named(src.Namespace+"/"+account) == nil:
 		return decide.Problemf(reason.ServiceAccountRefused, "the config %s/%s names the ServiceAccount %s, which does not exist in that "+
-			"namespace or lacks the label %s=true", src.Namespace, src.Name, account, contract.LabelProvisioner)
+			"namespace or lacks the label %s=true. Remedy: create it with that label, or add the label if its token is meant for provisioning containers", src.Namespace, src.Name, account, contract.LabelProvisioner)
 	default:
 		return nil
 	}
@@ -299,7 +299,7 @@ func unsupported(claim *corev1.PersistentVolumeClaim) *decide.Problem {
 	if claim.Spec.Selector == nil {
 		return nil
 	}
-	return decide.Problemf(reason.SelectorNotSupported, "a selector chooses among existing PersistentVolumes: a new one cannot be provisioned for it")
+	return decide.Problemf(reason.SelectorNotSupported, "a selector chooses among existing PersistentVolumes, so none is provisioned for the claim. Remedy: create the claim without a selector")
 }
 
 // attributesProblem returns the problem that the PV of a claim cannot have its
@@ -310,7 +310,7 @@ func attributesProblem(claim *corev1.PersistentVolumeClaim, cfg config.Config) *
 		return nil
 	}
 	return decide.Problemf(reason.AttributesClassNotSupported, "the claim has the volumeAttributesClassName %s, but the config %s/%s does not have "+
-		"volume-attributes-classes: true: Kubernetes accepts such a class only on PersistentVolumes with a csi source",
+		"volume-attributes-classes: true: Kubernetes accepts such a class only on PersistentVolumes with a csi source. Remedy: create the claim without that class",
 		*name, cfg.Source.Namespace, cfg.Source.Name)
 }
 

@@ -88,7 +88,7 @@ func (f *Resolver) listing(namespace, name, class string) *corev1.ConfigMap {
 // the value of a label may be.
 func noConfig(class, namespace string) string {
 	if len(validation.IsValidLabelValue(class)) == 0 {
-		return fmt.Sprintf("the class %s has no provisioner config: create a ConfigMap in the namespace %s with the labels %s=%s and %s=%s",
+		return fmt.Sprintf("the class %s has no provisioner config. Remedy: create a ConfigMap in the namespace %s with the labels %s=%s and %s=%s",
 			class, namespace, contract.LabelType, contract.TypeConfig, contract.LabelStorageClass, class)
 	}
 	return fmt.Sprintf("the class %s has no provisioner config, and its name is too long for the label %s of one. Remedy: create the class anew with the parameter %s, "+
@@ -102,6 +102,6 @@ func noNamedConfig(class, namespace, name string) string {
 		return fmt.Sprintf("the class %s has in its parameter %s what cannot be the name of a ConfigMap. Remedy: create the class anew with the name of a ConfigMap in the namespace %s",
 			class, contract.ParamConfig, namespace)
 	}
-	return fmt.Sprintf("the class %s names the ConfigMap %s by its parameter %s, and the namespace %s has no provisioner config of that name: create it with the label %s=%s, "+
+	return fmt.Sprintf("the class %s names the ConfigMap %s by its parameter %s, and the namespace %s has no provisioner config of that name. Remedy: create it with the label %s=%s, "+
 		"and with the class in data.classes", class, name, contract.ParamConfig, namespace, contract.LabelType, contract.TypeConfig)
 }
