@@ -9,7 +9,7 @@ COMMIT ?= $(shell git rev-parse HEAD 2>/dev/null)
 PACKAGE := github.com/flex-provisioner/flex-provisioner/internal/version
 GOFLAGS_BUILD = -trimpath -buildvcs=false \
 	-ldflags="-s -w -buildid= -X $(PACKAGE).version=$(VERSION) -X $(PACKAGE).commit=$(COMMIT)"
-BINARIES := flex-dispatcher cinder-provisioner flex
+BINARIES := flex-dispatcher cinder-provisioner flex kubectl-flex
 TOOL := go tool -modfile=tools.mod
 # These take five times as long under the race detector, for which they hold nothing: the first line walks millions of views, states, words and moves, one at a time,
 # the second starts processes, which are built without it, or measures time, and the others count in large worlds, over hours of their time, or at every kill point,

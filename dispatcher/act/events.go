@@ -171,7 +171,7 @@ func (a *Actor) emitOutcome(o *observe.Observation, d decide.RecordOutcome) {
 		}
 		a.emitDiffers(o, d, job)
 	case !d.Success:
-		a.emit(regarding, job, corev1.EventTypeWarning, bad, a.failureNote(o, d, job))
+		a.emit(regarding, job, corev1.EventTypeWarning, bad, FailureNote(o, d, job))
 	}
 }
 
@@ -221,8 +221,9 @@ func successNote(o *observe.Observation, d decide.RecordOutcome) string {
 	return note
 }
 
-// failureNote says the cause, in the image's own message if there is one, and what happens next.
-func (a *Actor) failureNote(o *observe.Observation, d decide.RecordOutcome, job *batchv1.Job) string {
+// FailureNote says the cause of a failure, in the image's own message if there is one, and what
+// happens next.
+func FailureNote(o *observe.Observation, d decide.RecordOutcome, job *batchv1.Job) string {
 	out := d.Run.Outcome
 	parts := runs.MessageParts(out, job)
 	if fault := provisionFault(o, d.Run); fault != "" {

@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -86,6 +87,32 @@ func MissingIn(client kubernetes.Interface) func(ctx context.Context, namespace 
 		missing, err := denied(ctx, client, scope{namespace: namespace}, namespaceNeeds)
 		return strings.Join(missing, "; "), err
 	}
+}
+
+// CannotRead asks the API server what of the dispatcher's reads the user may not do, in the cluster
+// and in these config namespaces.
+func CannotRead(ctx context.Context, client kubernetes.Interface, namespaces []string) ([]string, error) {
+	missing, err := denied(ctx, client, scope{}, readsOf(clusterNeeds))
+	for _, ns := range namespaces {
+		if err != nil {
+			break
+		}
+		var more []string
+		more, err = denied(ctx, client, scope{namespace: ns}, readsOf(namespaceNeeds))
+		missing = append(missing, more...)
+	}
+	return missing, err
+}
+
+// readsOf returns what of some needs is the list and the watch of a kind.
+func readsOf(needs []need) (reads []need) {
+	for _, n := range needs {
+		n.verbs = slices.DeleteFunc(slices.Clone(n.verbs), func(verb string) bool { return verb != "list" && verb != "watch" })
+		if len(n.verbs) > 0 {
+			reads = append(reads, n)
+		}
+	}
+	return reads
 }
 
 func leaseDenied(ctx context.Context, client kubernetes.Interface, lease types.NamespacedName) ([]string, error) {

@@ -116,3 +116,18 @@ func onUpdate[T any](changed func(T), updated func(old, now T)) cache.ResourceEv
 		},
 	}
 }
+
+// NoHandlers returns the Handlers of whoever only reads the caches.
+func NoHandlers() Handlers {
+	return Handlers{
+		Claim: ignore[*corev1.PersistentVolumeClaim], ClaimUpdated: ignoreUpdate[*corev1.PersistentVolumeClaim],
+		PV: ignore[*corev1.PersistentVolume], PVUpdated: ignoreUpdate[*corev1.PersistentVolume], Detached: ignore[*corev1.PersistentVolume],
+		Class: ignore[*storagev1.StorageClass], Node: ignore[*corev1.Node],
+		Config: ignore[*corev1.ConfigMap], Account: ignore[*corev1.ServiceAccount], Revision: ignore[*appsv1.ControllerRevision],
+		Job: ignore[*batchv1.Job], JobUpdated: ignoreUpdate[*batchv1.Job], Pod: ignore[*corev1.Pod], PodUpdated: ignoreUpdate[*corev1.Pod],
+	}
+}
+
+func ignore[T any](T) {}
+
+func ignoreUpdate[T any](T, T) {}

@@ -7,6 +7,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -22,6 +23,7 @@ func (c *Cluster) self() *Cluster { return c }
 var resources = map[reflect.Type]string{
 	reflect.TypeFor[*appsv1.ControllerRevision]():    "controllerrevisions",
 	reflect.TypeFor[*batchv1.Job]():                  "jobs",
+	reflect.TypeFor[*coordinationv1.Lease]():         "leases",
 	reflect.TypeFor[*corev1.ConfigMap]():             "configmaps",
 	reflect.TypeFor[*corev1.Event]():                 "events",
 	reflect.TypeFor[*corev1.Node]():                  "nodes",

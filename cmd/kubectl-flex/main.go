@@ -1,0 +1,25 @@
+// Command kubectl-flex is the plugin of kubectl for people who use or administer flex-provisioner.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"time"
+
+	"github.com/flex-provisioner/flex-provisioner/plugin"
+)
+
+func main() { os.Exit(execute()) }
+
+func execute() int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	err := plugin.Command(time.Now).ExecuteContext(ctx)
+	if err != nil && !errors.Is(err, plugin.ErrFound) {
+		fmt.Fprintln(os.Stderr, "error:", err)
+	}
+	return plugin.ExitCode(err)
+}

@@ -1,0 +1,178 @@
+package plugin
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/admin"
+	"github.com/flex-provisioner/flex-provisioner/internal/version"
+)
+
+// ErrFound is the error of a command that has looked at everything, and has found something wrong.
+// It is printed already.
+var ErrFound = errors.New("something is wrong")
+
+// Exit codes of every command.
+const (
+	ExitWell   = 0 // all is well, or at work as it is to be
+	ExitFound  = 1 // something is wrong
+	ExitFailed = 2 // the command could not look: a flag, the network, a permission
+)
+
+// ExitCode returns the exit code of a command that ended with an error.
+func ExitCode(err error) int {
+	switch {
+	case err == nil:
+		return ExitWell
+	case errors.Is(err, ErrFound):
+		return ExitFound
+	default:
+		return ExitFailed
+	}
+}
+
+// Command is kubectl flex, with all its commands. now is the time that ages are counted from.
+func Command(now func() time.Time) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "kubectl-flex",
+		Short: "Understand the claims and classes of flex-provisioner",
+		Long: "kubectl flex says why a claim is as it is, and how the classes of flex-provisioner do. What it says is what the dispatcher decides from the same objects.\n" +
+			"The exit code is 0 if all is well or at work, 1 if something is wrong, and 2 if the command could not look.",
+		Annotations:  map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl flex"},
+		Version:      version.Get().String(),
+		SilenceUsage: true, SilenceErrors: true,
+	}
+	cmd.AddCommand(whyCommand(now), statusCommand(now), logsCommand(), retryCommand(), validateCommand())
+	return cmd
+}
+
+// timeout is how long a command may take to read a cluster.
+const timeout = 2 * time.Minute
+
+// asked are the flags of a command that reads a cluster.
+type asked struct {
+	connection
+
+	output string
+}
+
+func (a *asked) addFlags(cmd *cobra.Command) {
+	a.connection.addFlags(cmd.Flags())
+	cmd.Flags().StringVarP(&a.output, "output", "o", "", "json or yaml; default: text for people")
+}
+
+// target is a cluster that a command has connected to.
+type target struct {
+	client    kubernetes.Interface
+	namespace string // of the kubeconfig's context, or of --namespace
+	// dispatcher is nil if the user may not read what it reads: notRead.
+	dispatcher *Dispatcher
+	notRead    []string
+}
+
+// open connects to the cluster, and reads what the dispatcher reads.
+func (a *asked) open(ctx context.Context) (*target, error) {
+	at, err := a.at()
+	if err != nil {
+		return nil, err
+	}
+	cfg, namespace, err := a.connect()
+	if err != nil {
+		return nil, err
+	}
+	client, consents, err := clients(cfg)
+	if err != nil {
+		return nil, err
+	}
+	t := &target{client: client, namespace: namespace}
+	d, err := Find(ctx, client, at)
+	if apierrors.IsForbidden(err) {
+		t.notRead = []string{"get deployments.apps " + at.String()}
+		return t, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if t.notRead, err = admin.CannotRead(ctx, client, d.Serving.Namespaces()); err != nil || len(t.notRead) > 0 {
+		return t, err
+	}
+	d.Grants, t.dispatcher = consents, d
+	return t, d.Open(ctx)
+}
+
+func whyCommand(now func() time.Time) *cobra.Command {
+	a := &asked{}
+	cmd := &cobra.Command{
+		Use:   "why CLAIM|pv/NAME",
+		Short: "Say why a claim or a PersistentVolume is as it is, and what happens next",
+		Long: "why prints the chain from a claim to its volume: the config, each Job with its outcome, the cause of a failure, its remedy and the next step.\n" +
+			"A user who may not read Jobs sees what the claim and its events say.",
+		Example: "  kubectl flex why data -n shop\n  kubectl flex why pv/pvc-6f0c3b1e-2d4a-4c8e-9a57-0b1c2d3e4f50",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, stop := context.WithTimeout(cmd.Context(), timeout)
+			defer stop()
+			t, err := a.open(ctx)
+			if err != nil {
+				return err
+			}
+			r, err := t.why(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			printed, err := printObject(cmd.OutOrStdout(), a.output, r)
+			if !printed {
+				err = Print(cmd.OutOrStdout(), now(), r)
+			}
+			return cmp.Or(err, r.found())
+		},
+	}
+	a.addFlags(cmd)
+	return cmd
+}
+
+// why finds a claim or PV by its name, and explains it.
+func (t *target) why(ctx context.Context, name string) (*Report, error) {
+	if pv, isPV := strings.CutPrefix(name, "pv/"); isPV {
+		if t.dispatcher == nil {
+			return nil, fmt.Errorf("the PersistentVolume %s: you may not %s", pv, strings.Join(t.notRead, "; "))
+		}
+		uid, err := uidOfPV(ctx, t.client, pv)
+		if err != nil {
+			return nil, err
+		}
+		return t.dispatcher.Explain(ctx, uid)
+	}
+	name = strings.TrimPrefix(name, "pvc/")
+	claim, err := t.client.CoreV1().PersistentVolumeClaims(t.namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("get the claim %s/%s: %w", t.namespace, name, err)
+	}
+	if t.dispatcher == nil {
+		return ExplainToUser(ctx, t.client, claim, t.notRead)
+	}
+	return t.dispatcher.Explain(ctx, claim.UID)
+}
+
+// uidOfPV returns the UID of the claim that a PV was made for.
+func uidOfPV(ctx context.Context, client kubernetes.Interface, name string) (types.UID, error) {
+	pv, err := client.CoreV1().PersistentVolumes().Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return "", fmt.Errorf("get the PersistentVolume %s: %w", name, err)
+	}
+	if uid := pv.Annotations[contract.AnnClaimUID]; uid != "" {
+		return types.UID(uid), nil
+	}
+	return "", fmt.Errorf("the PersistentVolume %s was not made by flex-provisioner: it lacks the annotation %s", name, contract.AnnClaimUID)
+}

@@ -1,0 +1,132 @@
+package plugin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/clock"
+
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/options"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/resolve"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/slots"
+)
+
+// Dispatcher sees a cluster as the dispatcher does that is deployed there.
+type Dispatcher struct {
+	Client kubernetes.Interface
+	Clock  clock.WithDelayedExecution
+	// Serving are the flags of the Deployment At, which also names the lease.
+	Serving options.Serving
+	At      types.NamespacedName
+	// Grants answers whether a claim may be cloned into another namespace. Nil means never.
+	Grants cluster.Grants
+
+	caches *cluster.Caches
+	// idle is why no dispatcher is at work, or nothing.
+	idle string
+}
+
+// Find reads the flags of the dispatcher that is deployed as at.
+func Find(ctx context.Context, client kubernetes.Interface, at types.NamespacedName) (*Dispatcher, error) {
+	deployment, err := client.AppsV1().Deployments(at.Namespace).Get(ctx, at.Name, metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("get the dispatcher's Deployment %s (--dispatcher names it): %w", at, err)
+	}
+	serving, err := options.Of(deployment)
+	return &Dispatcher{Client: client, Clock: clock.RealClock{}, Serving: serving, At: at}, err
+}
+
+// errNotSynced is the error of caches that were not filled in time.
+var errNotSynced = errors.New("the API server did not list all objects in time")
+
+// Open fills the caches. They are filled until ctx ends.
+func (d *Dispatcher) Open(ctx context.Context) (err error) {
+	d.caches, err = cluster.New(d.Client, d.Serving.Provisioner, d.Serving.Namespaces(), d.Grants, cluster.NoHandlers())
+	if err != nil {
+		return fmt.Errorf("set up the watches: %w", err)
+	}
+	d.caches.Start(ctx)
+	if !d.caches.WaitForSync(ctx) {
+		return errNotSynced
+	}
+	lease, err := d.Client.CoordinationV1().Leases(d.At.Namespace).Get(ctx, options.Name, metav1.GetOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("get the dispatcher's lease %s/%s: %w", d.At.Namespace, options.Name, err)
+	}
+	d.idle = whyIdle(lease, err == nil, d.Clock.Now())
+	return nil
+}
+
+// Close waits for the watches to end, after the context of Open has ended.
+func (d *Dispatcher) Close() { d.caches.Shutdown() }
+
+// renewedWithin is how old the renewal of a lease may be. The leader renews it every half second,
+// and clocks differ.
+const renewedWithin = time.Minute
+
+// whyIdle returns why no dispatcher is at work, or nothing.
+func whyIdle(lease *coordinationv1.Lease, exists bool, now time.Time) string {
+	switch {
+	case !exists:
+		return "no dispatcher has ever led"
+	case lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == "":
+		return "no dispatcher leads"
+	case lease.Spec.RenewTime == nil || now.Sub(lease.Spec.RenewTime.Time) > renewedWithin:
+		return "the dispatcher " + *lease.Spec.HolderIdentity + " has not renewed its lease for a minute"
+	default:
+		return ""
+	}
+}
+
+// next returns what the dispatcher does next for a UID, from what it would see.
+func (d *Dispatcher) next(ctx context.Context, uid types.UID) (*observe.Observation, decide.Action, error) {
+	resolver, free, err := d.resolver()
+	if err != nil {
+		return nil, nil, err
+	}
+	observer := &observe.Observer{Clock: d.Clock, AheadOfBinder: d.Serving.AheadOfBinder, Resolver: resolver}
+	for {
+		o, err := observer.Observe(ctx, d.caches.Cached(), uid, observe.Hint{})
+		if err != nil {
+			return nil, nil, err
+		}
+		action := decide.Decide(o.View)
+		await, waits := action.(decide.AwaitSlot)
+		if !waits || await.Behind != nil || !getsSlot(free, o, await) {
+			return o, action, nil
+		}
+	}
+}
+
+// getsSlot reports whether a slot of the class is free, and assigns it. Who waits for it besides is
+// known to the dispatcher alone.
+func getsSlot(free *slots.Slots, o *observe.Observation, await decide.AwaitSlot) bool {
+	cfg := o.ConfigFor(await.Verb).Config
+	if free.IsAssigned(o.UID, cfg) {
+		return false
+	}
+	free.Await(slots.KeyOf(cfg.Source), slots.Waiter{
+		Flow: slots.Flow{Namespace: o.At.Namespace, Verb: await.Verb}, UID: string(o.UID), Since: o.View.Now, Limit: cfg.MaxParallel,
+	})
+	return free.IsAssigned(o.UID, cfg)
+}
+
+// resolver returns what finds the configs of classes, and the slots of these, of which it assigns
+// none to anyone else.
+func (d *Dispatcher) resolver() (resolve.Resolver, *slots.Slots, error) {
+	free := slots.New(d.caches, d.Clock, func(types.UID) {})
+	allowed, err := d.Serving.Allowances()
+	return resolve.Resolver{
+		Caches: d.caches, Slots: free, Provisioner: d.Serving.Provisioner, Namespace: d.Serving.Namespace, Allowed: allowed, Judged: &resolve.Judged{},
+	}, free, err
+}

@@ -1,0 +1,160 @@
+package plugin
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+	"sigs.k8s.io/yaml"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+)
+
+// printer prints what a command has found.
+type printer struct {
+	out io.Writer
+	now time.Time
+	err error
+}
+
+// printObject prints an object in a format of machines. It reports whether that was one.
+func printObject(out io.Writer, format string, obj any) (bool, error) {
+	var text []byte
+	var err error
+	switch format {
+	case "":
+		return false, nil
+	case "json":
+		text, err = json.MarshalIndent(obj, "", "  ")
+		text = append(text, '\n')
+	case "yaml":
+		text, err = yaml.Marshal(obj)
+	default:
+		return true, fmt.Errorf("--output=%s: must be json or yaml", format)
+	}
+	if err != nil {
+		return true, fmt.Errorf("print the %T: %w", obj, err)
+	}
+	_, err = out.Write(text)
+	return true, err
+}
+
+func (p *printer) printf(format string, args ...any) {
+	if p.err == nil {
+		_, p.err = fmt.Fprintf(p.out, format, args...)
+	}
+}
+
+// ago returns how long ago a time was, in kubectl's form.
+func (p *printer) ago(t *metav1.Time) string {
+	if t == nil {
+		return "-"
+	}
+	return duration.HumanDuration(p.now.Sub(t.Time)) + " ago"
+}
+
+// Print prints why a claim is as it is, for people.
+func Print(out io.Writer, now time.Time, r *Report) error {
+	return (&printer{out: out, now: now}).report(r)
+}
+
+// report prints why a claim is as it is. The cause, the remedy and the next step come last: they
+// stay in view, however long the rest is.
+func (p *printer) report(r *Report) error {
+	p.heading(r)
+	p.table(func(out io.Writer) { p.chain(out, r) })
+	if len(r.NotRead) > 0 {
+		p.printf("  you may not read: %s\n", strings.Join(r.NotRead, "; "))
+	}
+	p.printf("state   %s%s\n", r.State, inParentheses(r.Reason))
+	p.line("cause", r.Cause)
+	p.line("remedy", r.Remedy)
+	p.line("next", p.next(r))
+	return p.err
+}
+
+// chain prints what there is for a claim, from the claim to its volume.
+func (p *printer) chain(out io.Writer, r *Report) {
+	rows := &printer{out: out, now: p.now}
+	if r.Created != nil {
+		rows.printf("  %s\tclaim\tcreated\n", p.ago(r.Created))
+	}
+	if r.Config != "" {
+		rows.printf("  \tconfig\tConfigMap %s, revision %s\n", r.Config, r.Revision)
+	}
+	for _, run := range r.Runs {
+		rows.run(run)
+	}
+	if r.Volume != "" {
+		rows.printf("  \tvolume\tPersistentVolume %s\n", r.Volume)
+	}
+	p.err = cmp.Or(p.err, rows.err)
+}
+
+func (p *printer) heading(r *Report) {
+	name := r.Claim
+	if name == "" {
+		name = "the claim with the UID " + r.UID
+	}
+	p.printf("%s", name)
+	if r.Size != "" {
+		p.printf(", %s of the class %s%s", r.Size, cmp.Or(r.Class, "-"), inParentheses(r.Phase))
+	} else {
+		p.printf(": the claim no longer exists")
+	}
+	p.printf("\n")
+}
+
+func inParentheses(text string) string {
+	if text == "" {
+		return ""
+	}
+	return " (" + text + ")"
+}
+
+// line prints a line that has something to say. What a storage says may have several lines.
+func (p *printer) line(key, text string) {
+	if text != "" {
+		p.printf("%-7s %s\n", key, strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n        "))
+	}
+}
+
+func (p *printer) next(r *Report) string {
+	switch {
+	case r.NextAt == nil:
+		return r.Next
+	case r.Next == "":
+		return "checked again in " + duration.HumanDuration(r.NextAt.Sub(p.now))
+	default:
+		return r.Next + ", in " + duration.HumanDuration(r.NextAt.Sub(p.now))
+	}
+}
+
+func (p *printer) run(r Run) {
+	node := "any node"
+	if r.Node != "" {
+		node = r.Node
+	}
+	p.printf("  %s\t%s\tattempt %d, Job %s on %s", p.ago(&r.Created), r.Verb, r.Attempt, r.Job, node)
+	if r.Claims > 1 {
+		p.printf(", with %d other claims", r.Claims-1)
+	}
+	switch {
+	case r.Ended == nil:
+		p.printf(": not ended\n")
+	case r.Verdict == string(contract.Done):
+		p.printf(": %s\n", r.Verdict)
+	default:
+		p.printf(": %s, %s\n", r.Verdict, r.Outcome)
+	}
+	for line := range strings.SplitSeq(r.Message, "\n") {
+		if line != "" && r.Verdict != string(contract.Done) {
+			p.printf("  \t\t| %s\n", line)
+		}
+	}
+}

@@ -1,0 +1,142 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// pluginBinary is what kubectl runs for kubectl flex.
+const pluginBinary = "../../bin/kubectl-flex"
+
+// flex runs a command of the plugin in the test's namespace, and returns what it prints and its exit
+// code.
+func (w *world) flex(kubeconfig string, args ...string) (string, int) {
+	w.t.Helper()
+	cmd := exec.CommandContext(w.ctx(), pluginBinary, append(args, "--kubeconfig="+kubeconfig, "--namespace="+w.ns)...)
+	out, err := cmd.CombinedOutput()
+	if exit := new(exec.ExitError); err != nil && !errors.As(err, &exit) {
+		w.t.Fatal(err)
+	}
+	return string(out), cmd.ProcessState.ExitCode()
+}
+
+// The administrator sees the chain from the claim to its Jobs, with cause and remedy at the end. What
+// has been corrected is tried at once.
+func TestKubectlFlexSaysWhyAClaimIsNotBound(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "plugin")
+	admin := os.Getenv("KUBECONFIG")
+	class, cm := w.service(scripted(deletes+`echo "looking for the filer" >&2; echo "claim: the filer refuses the login"; exit 77`, nil))
+	claim := w.claim(class, "data")
+	w.failed(claim, 1, toBind)
+
+	said, code := w.flex(admin, "why", claim.Name)
+	equal(t, "the exit code of why", code, 1)
+	last := lastLines(said, 3)
+	for _, words := range []string{"the filer refuses the login", "CredentialsRefused", "kubectl flex retry", "attempt 2, in"} {
+		contains(t, "the last lines of why", last, words)
+	}
+	said, code = w.flex(admin, "logs", claim.Name)
+	equal(t, "the exit code of logs", code, 0)
+	contains(t, "the logs", said, "looking for the filer")
+
+	said, code = w.flex(admin, "status", class, "--output=json")
+	equal(t, "the exit code of status", code, 1)
+	var status struct {
+		Classes []struct {
+			Pending int `json:"pending"`
+			Causes  []struct {
+				Claims int    `json:"claims"`
+				Cause  string `json:"cause"`
+			} `json:"causes"`
+		} `json:"classes"`
+	}
+	w.must(json.Unmarshal([]byte(said), &status), "read the status: "+said)
+	if len(status.Classes) != 1 || status.Classes[0].Pending != 1 || len(status.Classes[0].Causes) != 1 {
+		t.Fatalf("the status is %s", said)
+	}
+	contains(t, "the cause in the status", status.Classes[0].Causes[0].Cause, "the filer refuses the login")
+
+	said, code = w.flex(admin, "retry", claim.Name)
+	equal(t, "the exit code of retry: "+said, code, 0)
+	w.failed(claim, 2, toBind)
+	w.edit(cm, scripted(deletes+offer, nil))
+	w.bound(claim)
+	said, code = w.flex(admin, "why", claim.Name)
+	equal(t, "the exit code of why: "+said, code, 0)
+	contains(t, "why of a bound claim", said, "pvc-"+string(claim.UID))
+}
+
+// A user may read the claim and its events, and nothing of the storage.
+func TestKubectlFlexSaysToAUserWhatTheClaimSays(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "plugin-user")
+	class, _ := w.service(scripted(deletes+`echo "claim: the filer has no room"; exit 73`, nil))
+	claim := w.claim(class, "data")
+	w.event(claim, "ProvisioningFailed", "the filer has no room")
+	w.userWhoReads("persistentvolumeclaims", "events")
+	user := w.kubeconfigOf("user")
+
+	said, code := w.flex(user, "why", claim.Name)
+	equal(t, "the exit code of why", code, 1)
+	contains(t, "the last lines of why", lastLines(said, 3), "the filer has no room")
+	contains(t, "why", said, "you may not read")
+	for _, verb := range []string{"retry", "logs"} {
+		said, code = w.flex(user, verb, claim.Name)
+		equal(t, "the exit code of "+verb, code, 2)
+		contains(t, verb, said, "ask an administrator")
+	}
+}
+
+// userWhoReads makes the ServiceAccount user, which may read these kinds in the test's namespace.
+func (w *world) userWhoReads(resources ...string) {
+	w.t.Helper()
+	_, err := kube.CoreV1().ServiceAccounts(w.ns).Create(w.ctx(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "user"}}, metav1.CreateOptions{})
+	w.must(err, "create a user")
+	_, err = kube.RbacV1().Roles(w.ns).Create(w.ctx(), &rbacv1.Role{
+		ObjectMeta: metav1.ObjectMeta{Name: "user"},
+		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: resources, Verbs: []string{"get", "list"}}},
+	}, metav1.CreateOptions{})
+	w.must(err, "create a role")
+	_, err = kube.RbacV1().RoleBindings(w.ns).Create(w.ctx(), &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "user"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "user"},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: w.ns, Name: "user"}},
+	}, metav1.CreateOptions{})
+	w.must(err, "bind the role")
+}
+
+// A config is judged as the dispatcher judges it, before it is applied.
+func TestKubectlFlexFindsTheFaultsOfAConfig(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "plugin-validate")
+	for key, want := range map[string]int{"max-parallel": 0, "maxparallel": 1} {
+		text, err := yaml.Marshal(&corev1.ConfigMap{
+			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
+			ObjectMeta: metav1.ObjectMeta{Name: "filer", Labels: map[string]string{"type": "provisioner-config", "storage-class": "gold"}},
+			Data:       scripted(deletes+offer, map[string]string{key: "3"}),
+		})
+		w.must(err, "encode the config")
+		cmd := exec.CommandContext(w.ctx(), pluginBinary, "validate", "--filename=-")
+		cmd.Stdin = bytes.NewReader(text)
+		out, _ := cmd.CombinedOutput() // the exit code says as much
+		equal(t, "the exit code of validate: "+string(out), cmd.ProcessState.ExitCode(), want)
+	}
+}
+
+func lastLines(text string, n int) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return strings.Join(lines[max(len(lines)-n, 0):], "\n")
+}
