@@ -1,6 +1,8 @@
 package controller
 
 import (
+	"time"
+
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -72,7 +74,9 @@ func (c *Controller) backlog() series.Backlog {
 	for _, class := range c.caches.Classes.All() {
 		names[config.ClassLabel(class.Name)] = class.Name
 	}
-	out := series.Backlog{Waiting: map[series.Waiting]int{}, Jobs: map[series.Jobs]int{}}
+	out := series.Backlog{
+		Waiting: map[series.Waiting]int{}, Jobs: map[series.Jobs]int{}, Pending: map[series.Pending]int{}, Oldest: map[string]time.Time{}, Held: map[string]int{},
+	}
 	for at, flows := range c.slots.Waiting() {
 		for flow, n := range flows {
 			out.Waiting[series.Waiting{Class: names[at.Label], Verb: flow.Verb}] += n
@@ -90,5 +94,52 @@ func (c *Controller) backlog() series.Backlog {
 			}
 		}
 	}
+	if c.leading.Load() { // a sum over all replicas must not count a claim twice
+		c.countPending(&out)
+		c.countHeld(&out, names)
+	}
 	return out
+}
+
+// countPending counts the claims that wait for a volume. Why they do is what the caches show without
+// an observation of each: 10,000 of them would take a second at every scrape.
+func (c *Controller) countPending(out *series.Backlog) {
+	problems := map[string]string{}
+	for _, class := range c.caches.Classes.All() {
+		if class.Provisioner != c.opts.Provisioner {
+			continue
+		}
+		if p := c.observer.Today(class).Target.Problem; p != nil {
+			problems[class.Name] = p.Reason
+		}
+	}
+	for _, claim := range c.caches.Claims.All() {
+		if claim.Spec.VolumeName != "" || !c.observer.IsPending(claim) {
+			continue
+		}
+		class := storagehelpers.GetPersistentVolumeClaimClass(claim)
+		why := series.Why{Problem: problems[class]}
+		if job := c.provisionedBy(claim); job != nil {
+			c.readWhy(&why, job, string(claim.UID))
+		}
+		out.AddPending(class, claim.CreationTimestamp.Time, why)
+	}
+}
+
+// readWhy completes why a claim is pending by its newest provision Job.
+func (c *Controller) readWhy(why *series.Why, job *batchv1.Job, uid string) {
+	if recorded := runs.RecordOf(job, uid).Recorded; recorded != nil {
+		why.Verdict = recorded.Verdict
+		return
+	}
+	why.Running, why.Stuck = true, c.caches.StuckOf(job, c.clock.Now()).Cause() != ""
+}
+
+// countHeld counts the Jobs that have ended and are still records, by the names of classes.
+func (c *Controller) countHeld(out *series.Backlog, names map[string]string) {
+	for _, job := range c.caches.Jobs.All() {
+		if runs.IsFinished(job) && runs.IsRecord(job) {
+			out.Held[names[job.Labels[config.LabelClass]]]++
+		}
+	}
 }

@@ -46,6 +46,11 @@ func (b *Observer) classOf(claim *corev1.PersistentVolumeClaim) *storagev1.Stora
 	return b.Caches.Classes.Named(storagehelpers.GetPersistentVolumeClaimClass(claim))
 }
 
+// IsPending reports whether a claim is to be provisioned now.
+func (b *Observer) IsPending(claim *corev1.PersistentVolumeClaim) bool {
+	return b.claimState(claim, b.classOf(claim), string(claim.UID)) == decide.ClaimPending
+}
+
 // claimState classifies a claim. It is pending if its class names our provisioner, the PV
 // controller has passed it on, or is about to, and, with WaitForFirstConsumer, a node is selected.
 // The PV controller's annotation alone is not enough, since it stays when the selected node is

@@ -1,6 +1,8 @@
 package series
 
 import (
+	"time"
+
 	"k8s.io/component-base/metrics"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
@@ -17,12 +19,67 @@ var (
 		"Runs that wait for one of their class's max-parallel slots", []string{labelClass, labelVerb}, nil, metrics.ALPHA, "")
 	jobsDesc = metrics.NewDesc("flex_dispatcher_jobs",
 		"Jobs that use one of their class's max-parallel slots", []string{labelClass, labelVerb, labelState}, nil, metrics.ALPHA, "")
+	pendingDesc = metrics.NewDesc("flex_dispatcher_claims_pending",
+		"Claims that wait for a volume of the dispatcher, by why", []string{labelClass, labelReason}, nil, metrics.ALPHA, "")
+	oldestDesc = metrics.NewDesc("flex_dispatcher_oldest_pending_claim_timestamp_seconds",
+		"Creation of the oldest claim that waits for a volume of the dispatcher", []string{labelClass}, nil, metrics.ALPHA, "")
+	recordsDesc = metrics.NewDesc("flex_dispatcher_records_held",
+		"Jobs that have ended and are kept as the record of what may be in the storage", []string{labelClass}, nil, metrics.ALPHA, "")
+)
+
+// Why a claim is pending if no verdict of a run and no reason of an event about its config says it.
+const (
+	reasonRunning = "Running" // a Job for it is at work
+	reasonStuck   = "Stuck"   // its Job cannot start
+	reasonWaiting = "Waiting" // nothing of the kind: it waits for a slot, a node, or as an event about it says
 )
 
 // Backlog is what waits and what runs at a moment, by the class's name.
 type Backlog struct {
 	Waiting map[Waiting]int
 	Jobs    map[Jobs]int
+	Pending map[Pending]int
+	// Oldest is the creation of the oldest pending claim of a class, Held counts the Jobs that have
+	// ended and are kept as records.
+	Oldest map[string]time.Time
+	Held   map[string]int
+}
+
+// Pending are the claims of a class that wait for the same.
+type Pending struct{ Class, Reason string }
+
+// Why is what a claim waits for.
+type Why struct {
+	// Running is set if a Job for the claim has not ended, Stuck if that cannot start.
+	Running, Stuck bool
+	// Problem is the reason of the events about the class's config, empty without a fault. Verdict is
+	// that of the newest run for the claim, empty without one that has ended.
+	Problem string
+	Verdict contract.Verdict
+}
+
+// reason returns the value of the label: the first that an administrator can do something about.
+func (w Why) reason() string {
+	switch {
+	case w.Stuck:
+		return reasonStuck
+	case w.Running:
+		return reasonRunning
+	case w.Problem != "":
+		return w.Problem
+	case w.Verdict != "":
+		return string(w.Verdict)
+	default:
+		return reasonWaiting
+	}
+}
+
+// AddPending counts a pending claim of a class.
+func (b *Backlog) AddPending(class string, created time.Time, why Why) {
+	b.Pending[Pending{class, why.reason()}]++
+	if oldest, known := b.Oldest[class]; !known || created.Before(oldest) {
+		b.Oldest[class] = created
+	}
 }
 
 // Waiting are the runs of a class and verb that wait for a slot.
@@ -50,6 +107,9 @@ type collector struct {
 func (c *collector) DescribeWithStability(out chan<- *metrics.Desc) {
 	out <- queueDesc
 	out <- jobsDesc
+	out <- pendingDesc
+	out <- oldestDesc
+	out <- recordsDesc
 }
 
 // CollectWithStability counts.
@@ -64,5 +124,14 @@ func (c *collector) CollectWithStability(out chan<- metrics.Metric) {
 			state = stateRunning
 		}
 		out <- metrics.NewLazyConstMetric(jobsDesc, metrics.GaugeValue, float64(n), key.Class, verbOf(key.Verb, key.Undo), state)
+	}
+	for key, n := range backlog.Pending {
+		out <- metrics.NewLazyConstMetric(pendingDesc, metrics.GaugeValue, float64(n), key.Class, key.Reason)
+	}
+	for class, created := range backlog.Oldest {
+		out <- metrics.NewLazyConstMetric(oldestDesc, metrics.GaugeValue, float64(created.Unix()), class)
+	}
+	for class, n := range backlog.Held {
+		out <- metrics.NewLazyConstMetric(recordsDesc, metrics.GaugeValue, float64(n), class)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"k8s.io/component-base/metrics"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/internal/version"
 )
 
 // Labels of the series, and the only values that they can have. A user can choose none of them: a
@@ -18,6 +19,8 @@ const (
 	labelPhase   = "phase"   // of a claim
 	labelType    = "type"    // Normal, Warning: of an event
 	labelState   = "state"   // stateRunning, stateStuck
+	labelReason  = "reason"  // why a claim is pending: contract's verdicts, reasons of events about configs, and reasonRunning and its like
+	labelVersion = "version" // of the build
 )
 
 // verbUndo is the verb of a delete that undoes an abandoned provision. To an administrator that is
@@ -90,6 +93,9 @@ type Registry interface {
 func (s Series) Register(r Registry, backlog func() Backlog) {
 	r.MustRegister(s.provisions, s.provisionsFailed, s.provisionSeconds, s.deletes, s.deletesFailed, s.deleteSeconds,
 		s.runs, s.spares, s.droppedEvents, s.attempts, s.bound, s.panics)
+	build := metrics.NewGaugeVec(&metrics.GaugeOpts{Name: "flex_dispatcher_build_info", Help: "1, by the version of the build"}, []string{labelVersion})
+	r.MustRegister(build)
+	build.WithLabelValues(version.Get().Version).Set(1)
 	r.CustomMustRegister(&collector{count: backlog})
 }
 
