@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/flex-provisioner/flex-provisioner/audit/run"
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/admin"
 	"github.com/flex-provisioner/flex-provisioner/internal/version"
@@ -35,12 +36,15 @@ func ExitCode(err error) int {
 	switch {
 	case err == nil:
 		return ExitWell
-	case errors.Is(err, ErrFound):
+	case isFound(err):
 		return ExitFound
 	default:
 		return ExitFailed
 	}
 }
+
+// isFound reports whether a command has looked at everything, and has found something wrong.
+func isFound(err error) bool { return errors.Is(err, ErrFound) || errors.As(err, new(run.Findings)) }
 
 // Command is kubectl flex, with all its commands. now is the time that ages are counted from.
 func Command(now func() time.Time) *cobra.Command {
@@ -53,7 +57,7 @@ func Command(now func() time.Time) *cobra.Command {
 		Version:      version.Get().String(),
 		SilenceUsage: true, SilenceErrors: true,
 	}
-	cmd.AddCommand(whyCommand(now), statusCommand(now), logsCommand(), retryCommand(), validateCommand())
+	cmd.AddCommand(whyCommand(now), statusCommand(now), logsCommand(), retryCommand(), validateCommand(), auditCommand(), uninstallCommand())
 	return cmd
 }
 

@@ -61,10 +61,15 @@ func (d *Dispatcher) Open(ctx context.Context) (err error) {
 	}
 	lease, err := d.Client.CoordinationV1().Leases(d.At.Namespace).Get(ctx, options.Name, metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("get the dispatcher's lease %s/%s: %w", d.At.Namespace, options.Name, err)
+		return fmt.Errorf("get the dispatcher's lease %s: %w", d.lease(), err)
 	}
 	d.idle = whyIdle(lease, err == nil, d.Clock.Now())
 	return nil
+}
+
+// lease names the lease that all replicas share.
+func (d *Dispatcher) lease() types.NamespacedName {
+	return types.NamespacedName{Namespace: d.At.Namespace, Name: options.Name}
 }
 
 // Close waits for the watches to end, after the context of Open has ended.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -70,7 +71,6 @@ func command() *cobra.Command {
 func (s *settings) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&s.kubeconfig, "kubeconfig", "", "kubeconfig file; default: the pod's ServiceAccount")
 	s.AddFlags(f)
-	f.StringVar(&s.controller.KubeAPI, "kube-api", "", "URL of the API server for images; default: the URL that the dispatcher uses")
 	f.BoolVar(&s.controller.TrustUsername, "trust-username", false, "pass the annotated username and groups of a claim's creator to images; requires the admission policies that write and protect the annotations")
 	f.IntVar(&s.controller.Workers, "workers", 10, "number of claims that are reconciled in parallel")
 	f.StringVar(&s.listen, "listen", ":8080", "address of /metrics, /healthz and /readyz")
@@ -97,9 +97,7 @@ func (s *settings) complete(cfg *rest.Config) error {
 	if s.controller.Allowed, err = s.Allowances(); err != nil {
 		return err
 	}
-	if s.controller.KubeAPI == "" {
-		s.controller.KubeAPI = cfg.Host
-	}
+	s.controller.KubeAPI = cmp.Or(s.KubeAPI, cfg.Host)
 	if s.controller.Workers < 1 {
 		return fmt.Errorf("--workers=%d: must be at least 1", s.controller.Workers)
 	}

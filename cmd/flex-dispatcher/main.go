@@ -12,6 +12,8 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/component-base/logs"
 	_ "k8s.io/component-base/logs/json/register" // --logging-format=json
+
+	"github.com/flex-provisioner/flex-provisioner/audit/run"
 )
 
 func main() { os.Exit(execute()) }
@@ -32,7 +34,7 @@ func exitCode(cmd *cobra.Command, err error) int {
 	switch {
 	case err == nil:
 		return 0
-	case cmd.Name() == auditName && !errors.As(err, new(findings)):
+	case cmd.Name() == auditName && !errors.As(err, new(run.Findings)):
 		return 2
 	default:
 		return 1

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -31,17 +30,7 @@ func uninstall() *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("make a client: %w", err)
 			}
-			held, err := admin.Survey(cmd.Context(), client, s.Provisioner)
-			if err != nil {
-				return err
-			}
-			if err := held.Print(cmd.OutOrStdout()); err != nil || held.IsEmpty() {
-				return err
-			}
-			if !yes {
-				return errors.New("nothing was changed: run the command again with --yes to remove the finalizers")
-			}
-			return held.Release(cmd.Context(), client)
+			return admin.Uninstall(cmd.Context(), client, s.Provisioner, yes, cmd.OutOrStdout())
 		},
 	}
 	cmd.Flags().StringVar(&s.kubeconfig, "kubeconfig", "", adminKubeconfig)

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -34,6 +35,21 @@ type Held struct {
 
 // IsEmpty reports whether there is nothing to release.
 func (h Held) IsEmpty() bool { return len(h.Jobs)+len(h.Volumes)+len(h.Pods) == 0 }
+
+// Uninstall lists what stays behind, and with yes it removes every finalizer.
+func Uninstall(ctx context.Context, client kubernetes.Interface, provisioner string, yes bool, out io.Writer) error {
+	held, err := Survey(ctx, client, provisioner)
+	if err != nil {
+		return err
+	}
+	if err := held.Print(out); err != nil || held.IsEmpty() {
+		return err
+	}
+	if !yes {
+		return errors.New("nothing was changed: run the command again with --yes to remove the finalizers")
+	}
+	return held.Release(ctx, client)
+}
 
 // Survey lists what carries the dispatcher's finalizers, in every namespace, since it is not known
 // which ones the dispatcher served. Objects that say that they are another provisioner's are left

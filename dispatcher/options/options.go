@@ -32,6 +32,8 @@ type Serving struct {
 	// Allow are the permissions of pods beyond Pod Security "restricted", as jobs.Allowances reads
 	// them.
 	Allow []string
+	// KubeAPI is the API server's URL as images see it, empty for the one that the dispatcher uses.
+	KubeAPI string
 	// AheadOfBinder lets claims be served before the PV controller has asked for their volumes.
 	AheadOfBinder bool
 }
@@ -42,6 +44,7 @@ func (s *Serving) AddFlags(f *pflag.FlagSet) {
 	f.StringSliceVar(&s.ConfigNamespaces, "config-namespaces", nil, "additional namespaces of configs; a class names its namespace by the parameter "+contract.ParamConfigNamespace)
 	f.StringVar(&s.Provisioner, "provisioner-name", contract.ProvisionerName, "provisioner name in StorageClasses")
 	s.AddAllow(f)
+	f.StringVar(&s.KubeAPI, "kube-api", "", "URL of the API server for images; default: the URL that the dispatcher uses")
 	f.BoolVar(&s.AheadOfBinder, "ahead-of-binder", true, "provision a claim before kube-controller-manager has annotated it, if no PersistentVolume exists for it; set to false if kube-controller-manager has --enable-dynamic-provisioning=false")
 }
 
