@@ -25,10 +25,10 @@ import (
 // all is the value of a flag that is given without one.
 const all = "*"
 
-// Findings is the error of an audit that has looked at everything, and has found so many things.
-type Findings int
+// FindingsError is the error of an audit that has looked at everything, and has found so many things.
+type FindingsError int
 
-func (n Findings) Error() string { return fmt.Sprintf("%d findings", int(n)) }
+func (n FindingsError) Error() string { return fmt.Sprintf("%d findings", int(n)) }
 
 // Command are the flags of an audit, of whichever program it is a command.
 type Command struct {
@@ -79,7 +79,7 @@ func (a *Command) LookOnce(cmd *cobra.Command, auditor *Auditor, storages Storag
 
 // withFindings adds to an error how many findings there are.
 func withFindings(l Look, err error) error {
-	found := Findings(len(l.Found))
+	found := FindingsError(len(l.Found))
 	switch {
 	case found == 0:
 		return err

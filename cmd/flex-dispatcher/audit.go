@@ -55,7 +55,7 @@ func auditCommand() *cobra.Command {
 	flags.StringVar(&a.leaseNamespace, "leader-elect-resource-namespace", options.SystemNamespace, "namespace of the dispatcher's leader election lease, which names its config namespaces")
 	a.AddAllow(flags)
 	flags.StringVar(&a.KubeAPI, "kube-api", "https://kubernetes.default.svc", "URL of the API server for images, the same as that of the dispatcher")
-	a.Command.AddFlags(flags)
+	a.AddFlags(flags)
 	flags.BoolVar(&a.watch, "watch", false, "repeat the audit, log each finding once, and serve gauges of the findings")
 	flags.DurationVar(&a.interval, "interval", time.Hour, "with --watch: interval between two audits")
 	flags.StringVar(&a.listen, "listen", ":8080", "with --watch: address of /metrics, /healthz and /readyz")

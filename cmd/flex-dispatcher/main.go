@@ -34,7 +34,7 @@ func exitCode(cmd *cobra.Command, err error) int {
 	switch {
 	case err == nil:
 		return 0
-	case cmd.Name() == auditName && !errors.As(err, new(run.Findings)):
+	case cmd.Name() == auditName && !errors.As(err, new(run.FindingsError)):
 		return 2
 	default:
 		return 1
