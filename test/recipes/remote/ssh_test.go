@@ -164,12 +164,14 @@ func TestFilesOfABoxAreRootsOwn(t *testing.T) {
 // A user of the box who can open the file of the lock could hold it for ever.
 func TestLockOfABoxIsRootsOwn(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, overLVM())
-	w.mustEnd(w.run(contract.Provision, claim(1)), 0, "")
-	info, err := os.Stat(filepath.Join(w.dir, "box/flex-lvm"))
-	must(t, err)
-	if info.Mode().Perm()&0o077 != 0 {
-		t.Errorf("its mode is %v", info.Mode())
+	for file, r := range map[string]recipe{"box/flex-lvm": overLVM(), "box/flex-zfs": overZFS()} {
+		w := newWorld(t, r)
+		w.mustEnd(w.run(contract.Provision, claim(1)), 0, "")
+		info, err := os.Stat(filepath.Join(w.dir, file))
+		must(t, err)
+		if info.Mode().Perm()&0o077 != 0 {
+			t.Errorf("the mode of %s is %v", file, info.Mode())
+		}
 	}
 }
 
@@ -243,6 +245,33 @@ func TestClones(t *testing.T) {
 	}
 }
 
+// The PV of a clone says no more than its volume has, and its claim counts for no less.
+func TestACloneHasAtLeastTheSizeOfItsSource(t *testing.T) {
+	t.Parallel()
+	for _, r := range []recipe{iscsiTarget(), overLVM()} {
+		w, source := newWorld(t, r), claim(1)
+		w.write("box/reflinks", "")
+		w.mustEnd(w.run(contract.Provision, source), 0, "")
+		w.mustEnd(w.run(contract.Provision, claim(2, cloneOf(1))), 0, "") // LVM has rounded the size of the source up
+		source.Size = 6 * mebi
+		w.mustEnd(w.run(contract.Expand, source), 0, "")
+		w.mustEnd(w.run(contract.Provision, claim(3, cloneOf(1))), contract.ExitBadRequest, "claim: a clone cannot be smaller than its source: request at least")
+		w.mustEnd(w.run(contract.Delete, claim(3)), 0, "")
+		for i, size := range []int64{6 * mebi, 20*mebi + 1} {
+			clone := claim(4+i, cloneOf(1), func(c *contract.Request) { c.Size = size })
+			for range 2 {
+				w.mustEnd(w.run(contract.Provision, clone), 0, "")
+			}
+			if has := w.recipe.volumes(w)[clone.UID]; has < size || has >= size+extent {
+				t.Errorf("%s: a clone of %d bytes has %d", r.name, size, has)
+			}
+		}
+		if sizes := w.recipe.volumes(w); len(sizes) != 4 {
+			t.Errorf("%s: the volumes are %v", r.name, sizes)
+		}
+	}
+}
+
 // mustBeAClone checks what the clone has of its source, and that its PV says so.
 func (w *world) mustBeAClone(source, clone contract.Request) {
 	w.t.Helper()
@@ -305,12 +334,14 @@ func TestDiskHasAtLeastTheSizeOfItsClaim(t *testing.T) {
 // hangs.
 func TestBoxThatIsBusyIsTriedAgain(t *testing.T) {
 	t.Parallel()
-	for file, r := range map[string]recipe{"box/volumes/.lock": iscsiTarget(), "box/flex-lvm": overLVM()} {
+	for file, r := range map[string]recipe{"box/volumes/.lock": iscsiTarget(), "box/flex-lvm": overLVM(), "box/flex-zfs": overZFS()} {
 		w, c := newWorld(t, r, edition{"flock -w 60 9", "flock -w 1 9"}), claim(1)
-		must(t, locked(filepath.Join(w.dir, file), func(*os.File) error {
-			w.mustEnd(w.run(contract.Provision, c), contract.ExitTempFail, "claim: another run has been at work on the storage")
-			return nil
-		}))
-		w.mustEnd(w.run(contract.Provision, c), 0, "")
+		for _, verb := range []contract.Verb{contract.Provision, contract.Expand, contract.Delete} {
+			must(t, locked(filepath.Join(w.dir, file), func(*os.File) error {
+				w.mustEnd(w.run(verb, c), contract.ExitTempFail, "claim: another run has been at work on the storage")
+				return nil
+			}))
+			w.mustEnd(w.run(verb, c), 0, "")
+		}
 	}
 }
