@@ -35,7 +35,7 @@ find_volumes() {
 }
 provision() {
   [ "$FLEX_VOLUME_MODE" = Filesystem ] || flex refuse "the storage has no raw devices: request volumeMode Filesystem"
-  find_volumes .; if [ ! -s "$work/found" ]; then # there is none of an earlier run
+  find_volumes .; if [ ! -s "$work/found" ]; then # no earlier run has created one
     flex note "$work/note" # what an audit needs to know of the claim
     ask POST /volumes "$(jq -c '{name: env.FLEX_PV_NAME, bytes: (env.FLEX_SIZE | tonumber), metadata: .}' "$work/note")" "Idempotency-Key: $FLEX_CLAIM_UID"; judge
     mv "$work/answer" "$work/found"
