@@ -253,6 +253,12 @@ func TestBtrfsChainOfClonesHasMoreThanItsSize(t *testing.T) {
 	n.want(0, "delete", c)
 }
 
+func TestBtrfsDeletesNoOtherVolumeThanTheListedOne(t *testing.T) {
+	n := newBtrfs(t)
+	n.deletesTheListed(claim{uid: number(1), size: 16 * mib})
+	n.isEmpty()
+}
+
 // A run that is killed at any call of a program leaves no volume without its limit, and a repetition
 // completes it; so does a delete, which leaves nothing.
 func TestBtrfsIsKilledAtEachStep(t *testing.T) {
