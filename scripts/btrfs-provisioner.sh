@@ -49,8 +49,8 @@ expand() { # never to less than in an earlier run
 delete() { # flex empty deletes a subvolume through its opened parent, and before it those that pods have created in it
   [ "${FLEX_LISTED_VOLUME:-$FLEX_PV_NAME}" = "$FLEX_PV_NAME" ] || flex again "the listed volume is not the claim's"
   flex empty "$dir" "$aside"; rm -f "$note"
-  btrfs filesystem sync "$base"; timeout 20 btrfs subvolume sync "$base" || true # when the kernel has freed the space, the group has no member
-  alone
+  btrfs filesystem sync "$base"; timeout 20 btrfs subvolume sync "$base" || true # when the kernel has freed the space, no group of the volume has a member
+  alone; btrfs qgroup clear-stale "$base" || true # groups of deleted subvolumes, also of one whose data a clone had until now
   btrfs qgroup show -c "$base" | awk '$1 ~ /^64\// && $4 ~ /^-+$/ {print $1}' |
     while read -r unused; do btrfs qgroup destroy "$unused" "$base" || true; done # the kernel refuses to destroy that of a volume
 }
