@@ -58,9 +58,9 @@ bash_image nfs-provisioner scripts/nfs-provisioner.sh
 bash_image seed-provisioner scripts/seed-provisioner.sh
 bash_image isolated-provisioner scripts/isolated-provisioner.sh
 [ "${1:-}" = recipes ] || exit 0
-need_tools curl:curl ssh:openssh-client btrfs:btrfs-progs losetup:mount rbd:ceph-common
-script_image btrfs-provisioner scripts/btrfs-provisioner.sh btrfs
-script_image loop-provisioner scripts/loop-provisioner.sh
+need_tools curl:curl ssh:openssh-client btrfs:btrfs-progs losetup:mount flock:util-linux rbd:ceph-common
+script_image btrfs-provisioner scripts/btrfs-provisioner.sh btrfs flock
+script_image loop-provisioner scripts/loop-provisioner.sh flock
 script_image loop-attacher scripts/loop-attacher.sh losetup
 script_image http-provisioner scripts/http-provisioner.sh curl jq
 script_image iscsi-target-provisioner scripts/iscsi-target-provisioner.sh ssh jq

@@ -7,7 +7,8 @@ base=${FLEX_BASE_DIR:?} own=$FLEX_BASE_DIR/.btrfs # what is in .btrfs no pod mou
 dir=$base/${FLEX_PV_NAME:?} aside=$own/$FLEX_PV_NAME note=$own/notes/$FLEX_PV_NAME uid=${FLEX_PV_NAME#pvc-}
 group=64/$((16#${uid:0:8}${uid:9:4})) # 48 random bits: with the group of another claim a pod could use up its limit
 from='"source":\{"kind":"PersistentVolumeClaim","namespace":"([a-z0-9-]+)","name":"([a-z0-9.-]+)","uid":"[^"]*","pvName":"(pvc-[0-9a-f-]{36})"\}'
-
+# alone waits for what the other runs of the node change, until file 9 is closed: a run that the kubelet has not ended yet would undo its successor's work.
+alone() { exec 9<"$own"; flock -w 60 9 || flex again "another run has been at work on the node ${FLEX_SELECTED_NODE:-} for a minute; the provisioner tries again"; }
 kept() { cat "$own/$1/$2" 2>/dev/null || true; } # VOLUME KEY
 keep() { echo "$2" >"$aside/$1.new"; mv "$aside/$1.new" "$aside/$1"; } # KEY TEXT
 limit() { btrfs qgroup limit "$1" "$group" "$base" 2>/dev/null || { btrfs qgroup create "$group" "$base"; btrfs qgroup limit "$1" "$group" "$base"; }; } # BYTES
@@ -20,8 +21,7 @@ clone() { # VOLUME
 room() { [ $(($(stat -f -c '%a*%S' "$base"))) -ge "$1" ] || flex full "the node ${FLEX_SELECTED_NODE:-} has less than $1 bytes free"; } # BYTES
 make() { # [VOLUME]: a clone of it, or an empty volume
   room "$FLEX_SIZE"
-  flex empty "$aside" # of a run that was killed
-  mkdir -p "$aside"
+  flex empty "$aside"; mkdir -p "$aside" # there may be one of a run that was killed
   flex note "$note" # what an audit needs to know of the claim
   keep class "$FLEX_STORAGE_CLASS"; keep source "$1"; keep size "$FLEX_SIZE"
   if [ -n "$1" ]; then clone "$1"; else btrfs subvolume create "$aside/volume"; chmod 0777 "$aside/volume"; fi # pods write as any user
@@ -37,24 +37,24 @@ provision() {
     [[ $request =~ $from ]] || flex refuse "the source has no volume of this provisioner: remove it from the claim"
     volume=${BASH_REMATCH[3]} patch='{"metadata":{"annotations":{"flex-provisioner.io/clone-of":"'${BASH_REMATCH[1]}/${BASH_REMATCH[2]}'"}}}'
   fi
-  [ -d "$dir" ] || make "$volume"
+  alone; [ -d "$dir" ] || make "$volume"; exec 9<&-
   [ "$(kept "$FLEX_PV_NAME" source)" = "$volume" ] || flex refuse "the volume was created from another source: delete the claim, and create it again"
   btrfs filesystem sync "$base" # or a power cut could leave a PV without its volume
   flex pv --local "$dir" "$patch"
 }
 expand() { # never to less than in an earlier run
-  local now; now=$(kept "$FLEX_PV_NAME" size); [ "$now" -ge "$FLEX_SIZE" ] || { room $((FLEX_SIZE - now)); flex note "$note"; keep size "$FLEX_SIZE"; }
+  local now; alone; now=$(kept "$FLEX_PV_NAME" size); [ "$now" -ge "$FLEX_SIZE" ] || { room $((FLEX_SIZE - now)); flex note "$note"; keep size "$FLEX_SIZE"; }
   limit "$(kept "$FLEX_PV_NAME" size)"
 }
 delete() { # flex empty deletes a subvolume through its opened parent, and before it those that pods have created in it
-  flex empty "$dir" "$aside"
-  rm -f "$note"; btrfs filesystem sync "$base"
-  timeout 20 btrfs subvolume sync "$base" || true # when the kernel has freed the space, the group has no member
+  [ "${FLEX_LISTED_VOLUME:-$FLEX_PV_NAME}" = "$FLEX_PV_NAME" ] || flex again "the listed volume is not the claim's"
+  flex empty "$dir" "$aside"; rm -f "$note"
+  btrfs filesystem sync "$base"; timeout 20 btrfs subvolume sync "$base" || true # when the kernel has freed the space, no group of the volume has a member
+  alone; btrfs qgroup clear-stale "$base" || true # groups of deleted subvolumes, also of one whose data a clone had until now
   btrfs qgroup show -c "$base" | awk '$1 ~ /^64\// && $4 ~ /^-+$/ {print $1}' |
     while read -r unused; do btrfs qgroup destroy "$unused" "$base" || true; done # the kernel refuses to destroy that of a volume
 }
 [[ $1 =~ ^(provision|expand|delete)$ ]] || { echo "this image supports the verbs provision, expand, delete and list, not $1"; exit 64; }
 flex quota "$base" || flex "$([ "$1" = provision ] && echo misconfigured || echo again)" "the directory $base of the node ${FLEX_SELECTED_NODE:-} is not on btrfs: an administrator has to mount one there"
-mkdir -p "$own/notes"
-"$1"
+mkdir -p "$own/notes"; "$1"; exec 9<&-
 btrfs filesystem sync "$base"

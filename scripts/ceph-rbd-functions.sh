@@ -3,6 +3,8 @@
 set -euo pipefail
 shopt -s inherit_errexit
 secret=/etc/flex/secret work=$(mktemp -d) name=${FLEX_PV_NAME:-none} made=
+# Of the names that the storage lists only these are used. rbd reads others as an option, or as an image of another pool, also after --image.
+ours='test("\\Apvc-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\\z")'
 for file in userID userKey; do [ -r $secret/$file ] || flex misconfigured "the Secret lacks the file $file"; done
 for key in MONITORS POOL CLUSTER_ID NODE_SECRET; do
   variable=FLEX_$key
@@ -61,5 +63,6 @@ drop_snapshots() {
     cat "$work/log" >&2
     flex again "Ceph does not show all images of the pool; the provisioner tries again"
   fi
-  for image in $(jq -r '.[] | select(.snapshot == env.FLEX_PV_NAME).image' "$work/out"); do drop_snapshot "$image"; done
+  images=$(jq -r ".[] | select(.snapshot == env.FLEX_PV_NAME).image | select($ours)" "$work/out")
+  for image in $images; do drop_snapshot "$image"; done
 }

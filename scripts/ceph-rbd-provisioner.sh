@@ -44,7 +44,7 @@ delete() {
 }
 list() {
   ceph ls --format json || flex misconfigured "Ceph has no pool $FLEX_POOL" || exit
-  jq -r '.[] | select(startswith("pvc-"))' "$work/out" >"$work/images"
+  jq -r ".[] | select($ours)" "$work/out" >"$work/images"
   while read -r image; do
     completed "$image" || continue # it was deleted meanwhile, or a run has not completed it
     mv "$work/out" "$work/note"

@@ -35,8 +35,7 @@ find_volumes() {
 }
 provision() {
   [ "$FLEX_VOLUME_MODE" = Filesystem ] || flex refuse "the storage has no raw devices: request volumeMode Filesystem"
-  find_volumes . # of an earlier run
-  if [ ! -s "$work/found" ]; then
+  find_volumes .; if [ ! -s "$work/found" ]; then # no earlier run has created one
     flex note "$work/note" # what an audit needs to know of the claim
     ask POST /volumes "$(jq -c '{name: env.FLEX_PV_NAME, bytes: (env.FLEX_SIZE | tonumber), metadata: .}' "$work/note")" "Idempotency-Key: $FLEX_CLAIM_UID"; judge
     mv "$work/answer" "$work/found"
@@ -44,12 +43,13 @@ provision() {
   flex pv "$(jq -sc '.[0] | {spec: {capacity: {storage: "\(.bytes)"}, nfs: {server, path}}}' "$work/found")"
 }
 expand() {
-  find_volumes '"\(.bytes) \(.id)"'
-  [ -s "$work/found" ] || flex again "the storage does not have the volume: an administrator must look for it"
+  find_volumes '"\(.bytes) \(.id)"'; [ -s "$work/found" ] || flex again "the storage does not have the volume: an administrator must look for it"
   while read -r bytes id; do [ "$bytes" -ge "$FLEX_SIZE" ] || { ask PATCH "/volumes/$id" "{\"bytes\":$FLEX_SIZE}"; judge; }; done <"$work/found"
 }
-delete() { # with FLEX_LISTED_VOLUME that volume alone
+delete() { # with FLEX_LISTED_VOLUME that volume alone. It is not there if an earlier run has deleted it
   find_volumes '.id | select([env.FLEX_LISTED_VOLUME] - [null, "", .] == [])'
+  if [ -n "${FLEX_LISTED_VOLUME:-}" ] && [ ! -s "$work/found" ]; then ask GET /volumes; judge
+    jq -e '.volumes | all(.id != env.FLEX_LISTED_VOLUME)' "$work/answer" >/dev/null || flex again "the listed volume is not the claim's"; fi
   while read -r id; do ask DELETE "/volumes/${id:?}"; judge 404; done <"$work/found"
 }
 list() {

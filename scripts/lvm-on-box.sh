@@ -4,8 +4,8 @@ set -eu
 verb=$1 group=$2 pool=$3 name=$4 iqn=$5 size=$6 from=$7 note=$8
 lio=/sys/kernel/config/target target=$lio/iscsi/$iqn/tpgt_1
 end() { code=$1 && shift && echo "claim: $*" >&2 && exit "$code"; }
-# column FIELDS: of the claim's volume, or nothing. That the volume group cannot be read is a failure.
-column() { lvs --noheadings --nosuffix --units b --select "lv_name=$name" -o "$1" "$group"; }
+# column FIELDS [VOLUME]: of the claim's volume or of another, or nothing. That the volume group cannot be read is a failure.
+column() { lvs --noheadings --nosuffix --units b --select "lv_name=${2:-$name}" -o "$1" "$group"; }
 grow() { # also a clone to more than the size of its source. LVM takes sectors of 512 bytes, and rounds up to extents
   now=$(column lv_size | tr -d ' ')
   [ "$now" -ge "$size" ] || lvextend --size "$(((size + 511) / 512))s" "$group/$name"
@@ -27,6 +27,11 @@ provision)
     if [ "$from" = none ]; then
       lvcreate --yes --thinpool "$pool" --virtualsize "$(((size + 511) / 512))s" --name "$name" --addtag "flex.$note" --addtag from.none "$group"
     else
+      sizes=$(column lv_size,vg_extent_size "$from")
+      # shellcheck disable=SC2086 # two numbers, or nothing
+      set -- $sizes
+      [ $# = 2 ] || end 65 "the storage cannot clone this source: it must be a volume of the same class"
+      [ "$1" -le $(((size + $2 - 1) / $2 * $2)) ] || end 65 "a clone cannot be smaller than its source: request at least $1 bytes"
       lvcreate --yes --snapshot --setactivationskip n --name "$name" --addtag "flex.$note" --addtag "from.$from" "$group/$from" ||
         end 65 "the storage cannot clone this source: it must be a volume of the same class"
     fi

@@ -8,6 +8,11 @@ room() { # BYTES
   available=$(value available "$parent")
   [ "$available" -ge "$1" ] || end 73 "the storage has no room for $size bytes: delete volumes, or ask its administrator for more"
 }
+if [ "$verb" != list ]; then # a run whose connection has ended may still be at work, and would undo what its successor does
+  umask 077 # whoever can open the file can lock it
+  exec 9>/run/flex-zfs
+  flock -w 60 9 || end 75 "another run has been at work on the storage for a minute; the provisioner tries again"
+fi
 all=$(zfs list -H -d 1 -o name "$parent")
 is_there() { printf '%s\n' "$all" | grep -qxF "$volume"; }
 case $verb in

@@ -5,9 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
 	"maps"
 	"os"
 	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 )
@@ -22,6 +27,9 @@ var pvVerb = verb{
 func pv(in *container, arguments []string) error {
 	path, patch, err := pvArguments(arguments)
 	if err != nil {
+		return err
+	}
+	if err := checkTexts(path, patch); err != nil {
 		return err
 	}
 	skeleton, err := in.skeleton()
@@ -69,6 +77,49 @@ func pvArguments(arguments []string) (path string, patch object, err error) {
 		return "", nil, misused(`a patch is required: flex pv '{"spec":{"nfs":{"server":"filer","path":"/export"}}}'`)
 	}
 	return path, patch, nil
+}
+
+// checkTexts returns an error if a text that a script adds to the PV has control characters, or is a
+// path that leads to a directory above. Scripts add what their storage says, and a hostile one says
+// anything. The texts stand in the arguments and in the paths of programs that run as root on the
+// nodes, and on the terminals of all who read the PV. Kubernetes allows both in the path of an NFS
+// export (validateNFSVolumeSource in pkg/apis/core/validation).
+func checkTexts(values ...any) error {
+	for _, value := range values {
+		for one := range texts(value) {
+			if strings.ContainsFunc(one, unicode.IsControl) || slices.Contains(strings.Split(one, "/"), "..") {
+				return fmt.Errorf("the text %s has control characters, or leads to a directory above. Remedy: let the storage name the volume without them; "+
+					"if it does, correct the script", strconv.QuoteToASCII(cut(one)))
+			}
+		}
+	}
+	return nil
+}
+
+// texts yields every text in a JSON value, names included.
+func texts(value any) iter.Seq[string] {
+	return func(yield func(string) bool) { yieldTexts(value, yield) }
+}
+
+// yieldTexts reports whether to continue.
+func yieldTexts(value any, yield func(string) bool) bool {
+	switch value := value.(type) {
+	case string:
+		return yield(value)
+	case []any:
+		for _, one := range value {
+			if !yieldTexts(one, yield) {
+				return false
+			}
+		}
+	case object:
+		for name, one := range value {
+			if !yield(name) || !yieldTexts(one, yield) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // skeleton returns the PV of the claim that this run, or this command of flex each, is for.

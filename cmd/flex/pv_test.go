@@ -114,6 +114,14 @@ func TestAWrongUseOfPVIsNotOneThatMadeNothing(t *testing.T) {
 		"no object":        {arguments: []string{`[]`}, says: "must be a JSON object"},
 		"null":             {arguments: []string{`null`}, says: "must be a JSON object"},
 		"two objects":      {arguments: []string{`{}{}`}, says: "must be a JSON object"},
+		"two lines":        {arguments: []string{`{"spec":{"nfs":{"server":"filer","path":"/a\nb"}}}`}, says: `the text "/a\nb" has control characters`},
+		"a terminal's":     {arguments: []string{`{"spec":{"csi":{"volumeAttributes":{"share":"\u001b[2J"}}}}`}, says: `the text "\x1b[2J" has control`},
+		"in a list":        {arguments: []string{`{"spec":{"iscsi":{"portals":["192.0.2.1","\u0000"]}}}`}, says: `the text "\x00" has control`},
+		"in a name":        {arguments: []string{`{"metadata":{"annotations":{"a\tb":"c"}}}`}, says: `the text "a\tb" has control`},
+		"above":            {arguments: []string{`{"spec":{"nfs":{"server":"filer","path":"/a/../b"}}}`}, says: `leads to a directory above`},
+		"above, at an end": {arguments: []string{`{"spec":{"nfs":{"server":"filer","path":"/a/.."}}}`}, says: `leads to a directory above`},
+		"a local above":    {arguments: []string{"--local", "/volumes/../etc"}, says: `leads to a directory above`},
+		"a local of lines": {arguments: []string{"--local", "/a\n"}, says: `the text "/a\n" has control`},
 		"no node":          {arguments: []string{"--local", "/a"}, change: func(p *pod) { p.env["FLEX_SELECTED_HOSTNAME"] = "" }, says: "WaitForFirstConsumer"},
 		"no skeleton":      {arguments: []string{nfs}, change: func(p *pod) { must(p.t, os.Remove(p.dir+"/pv.json")) }, says: "pv.json: no such file"},
 		"no certificate":   {arguments: []string{nfs}, change: func(p *pod) { must(p.t, os.Remove(p.dir+"/account/ca.crt")) }, says: "not the certificate"},
@@ -136,6 +144,23 @@ func TestAWrongUseOfPVIsNotOneThatMadeNothing(t *testing.T) {
 				t.Errorf("it has written %v", k.pvs)
 			}
 		})
+	}
+}
+
+// Without a token the PV is described, by the same rule.
+func TestATextThatIsRefusedIsNotDescribed(t *testing.T) {
+	p := newPod(t, contract.Provision, 1)
+	if code := p.flex("pv", `{"spec":{"nfs":{"server":"filer","path":"/a/../b"}}}`); code != contract.ExitTempFail || p.message() != "" {
+		t.Errorf("exit %d, described: %s", code, p.message())
+	}
+}
+
+// Dots and characters of any language are part of names.
+func TestTextsThatOnlyLookWrongAreWritten(t *testing.T) {
+	p := newPod(t, contract.Provision, 1)
+	p.serve()
+	if code := p.flex("pv", `{"spec":{"nfs":{"server":"filer","path":"/..a/b../c..d/.../größe 1"}}}`); code != contract.ExitDone {
+		t.Errorf("exit %d: %s", code, &p.says)
 	}
 }
 

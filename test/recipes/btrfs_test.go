@@ -80,12 +80,23 @@ func TestBtrfsVolumeHasItsSizeGrowsAndIsDeleted(t *testing.T) {
 	n.isEmpty()
 }
 
-// isEmpty fails the test unless nothing is left of any volume.
+// isEmpty fails the test unless nothing is left of any volume: the only group is that of the file system's own tree.
 func (n *node) isEmpty() {
 	n.t.Helper()
-	if left, limits := n.left(), n.limits(); strings.TrimSpace(left) != "./.btrfs\n./.btrfs/notes" || len(limits) > 0 {
-		n.t.Errorf("left: %s, limits %v", left, limits)
+	if left, groups := n.left(), n.groups(); strings.TrimSpace(left) != "./.btrfs\n./.btrfs/notes" || fmt.Sprint(groups) != "[0/5]" {
+		n.t.Errorf("left: %s, groups %v", left, groups)
 	}
+}
+
+// groups returns the quota groups that there are.
+func (n *node) groups() (out []string) {
+	n.t.Helper()
+	for line := range strings.Lines(n.runs("btrfs", "qgroup", "show", "--raw", n.base)) {
+		if name, _, _ := strings.Cut(line, " "); strings.Contains(name, "/") {
+			out = append(out, name)
+		}
+	}
+	return out
 }
 
 func TestBtrfsCloneHasTheDataAndALimitOfItsOwn(t *testing.T) {
@@ -250,7 +261,19 @@ func TestBtrfsChainOfClonesHasMoreThanItsSize(t *testing.T) {
 	if used := strings.Fields(n.runs("du", "-sm", n.path(c)))[0]; used != "150" {
 		t.Errorf("the last of three clones of 64 MiB has %s MiB", used)
 	}
-	n.want(0, "delete", c)
+	if groups := n.groups(); len(groups) < 4 {
+		t.Errorf("the sources are deleted, and the kernel has only the groups %v: the next line proves nothing", groups)
+	}
+	for range 2 {
+		n.want(0, "delete", c)
+	}
+	n.isEmpty() // the groups of the sources, too, which had the data until now
+}
+
+func TestBtrfsDeletesNoOtherVolumeThanTheListedOne(t *testing.T) {
+	n := newBtrfs(t)
+	n.deletesTheListed(claim{uid: number(1), size: 16 * mib})
+	n.isEmpty()
 }
 
 // A run that is killed at any call of a program leaves no volume without its limit, and a repetition

@@ -313,3 +313,13 @@ func TestLoopLinkDoesNotOutliveItsFileOrItsDisk(t *testing.T) {
 	n.want(0, "delete", other)
 	n.hasNoFiles()
 }
+
+// An audit asks for one volume, by the line of a list.
+func TestLoopDeletesNoOtherVolumeThanTheListedOne(t *testing.T) {
+	n := newLoop(t)
+	n.attacher()
+	c := claim{uid: number(0x7003), size: 16 * mib}
+	n.releases(c)
+	n.deletesTheListed(c)
+	n.hasNoFiles()
+}

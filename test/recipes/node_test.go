@@ -166,8 +166,24 @@ func (n *node) environment(verb string, c claim) []string {
 	return out
 }
 
-// try runs a verb, and returns its exit code and what it prints, with the message at the end. A killed one has the code -1.
+// ending is how a run has ended. A killed one has the code -1.
+type ending struct {
+	code int
+	says string // what it prints, with the message at the end
+}
+
+// try runs a verb to its end.
 func (n *node) try(verb string, c claim) (code int, says string) {
+	n.t.Helper()
+	end := <-n.start(verb, c)
+	if verb == "delete" {
+		n.api.Forget()
+	}
+	return end.code, end.says
+}
+
+// start starts a verb. Runs at the same time have the files of the one that was started last.
+func (n *node) start(verb string, c claim) <-chan ending {
 	n.t.Helper()
 	request, err := contract.Requests{Version: contract.Version, Verb: contract.Verb(verb), Items: []contract.Request{c.request()}}.Encode()
 	n.must(err)
@@ -180,16 +196,14 @@ func (n *node) try(verb string, c claim) (code int, says string) {
 	var out bytes.Buffer
 	command.Stdout, command.Stderr, command.Env, command.Dir = &out, &out, n.environment(verb, c), "/"
 	command.SysProcAttr = &syscall.SysProcAttr{Chroot: n.root, Setpgid: true}
-	err = command.Run()
-	if verb == "delete" {
-		n.api.Forget()
-	}
-	if _, is := errors.AsType[*exec.ExitError](err); err != nil && !is {
-		n.t.Fatal(err)
-	}
-	message, err := os.ReadFile(n.root + "/dev/termination-log")
-	n.must(err)
-	return command.ProcessState.ExitCode(), out.String() + string(message)
+	n.must(command.Start())
+	ended := make(chan ending, 1)
+	go func() {
+		_ = command.Wait()
+		message, _ := os.ReadFile(n.root + "/dev/termination-log")
+		ended <- ending{command.ProcessState.ExitCode(), out.String() + string(message)}
+	}()
+	return ended
 }
 
 // want runs a verb that must end so.
@@ -226,6 +240,20 @@ func (n *node) killed(verb, when string, c func(i int) claim, judge func(c claim
 			return
 		}
 	}
+}
+
+// deletesTheListed fails the test if a delete of another listed volume deletes the claim's.
+func (n *node) deletesTheListed(c claim) {
+	n.t.Helper()
+	n.want(0, "provision", c)
+	before := n.left()
+	c.more = map[string]string{"FLEX_LISTED_VOLUME": "pvc-" + number(9)}
+	n.want(75, "delete", c, "claim: the listed volume is not the claim's")
+	if left := n.left(); left != before {
+		n.t.Errorf("left: %s, before: %s", left, before)
+	}
+	c.more = map[string]string{"FLEX_LISTED_VOLUME": c.pv()}
+	n.want(0, "delete", c)
 }
 
 // hasPV reports whether the script has written the PV.

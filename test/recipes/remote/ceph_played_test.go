@@ -3,7 +3,9 @@
 package remote
 
 import (
+	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -79,6 +81,43 @@ echo '[]'; echo 'rbd: error `+says+`' >&2`)
 		if e := w.run(contract.Delete, c); e.code != code {
 			t.Errorf("%s: exit %d, want %d:\n%s%s", says, e.code, code, e.out, e.message)
 		}
+	}
+}
+
+// Whoever may write to the pool names its images, and by librbd as they like. rbd reads such a name as an option, as a snapshot, or as an image of another pool.
+func TestAHostileNameOfACephImageIsNotUsed(t *testing.T) {
+	t.Parallel()
+	undone, own := claim(2), claim(1).PVName
+	undone.Undo = true
+	hostile := []string{"--pool=other", "-h", own + "@other", "other/" + own, "other/ns/" + own, own + "\n--pool=other", own + "\n", own + " --pool=other", "*", "pvc-1"}
+	var listed, long []string
+	for _, image := range append(hostile, own) {
+		listed = append(listed, fmt.Sprintf("%q", image))
+		long = append(long, fmt.Sprintf(`{"image":%q,"snapshot":%q}`, image, undone.PVName))
+	}
+	w := newPlayedCeph(t, strings.ReplaceAll(`case $words in
+  "ls --format json") cat listed ;;
+  "ls --long --format json") cat long ;;
+  "image-meta get OWN flex") echo '{"uid":"`+claim(1).UID+`","volume":"OWN"}' ;;
+  "info --format json OWN") echo '{"size":1048576}' ;;
+  "snap ls --format json OWN") echo '[{"name":"`+undone.PVName+`","protected":"true"}]' ;;
+  "snap unprotect OWN@`+undone.PVName+`" | "snap rm OWN@`+undone.PVName+`") ;;
+  "rm `+undone.PVName+`") end 2 "image does not exist" ;;
+  *) end 99 "$words" ;;
+esac
+`, "OWN", own))
+	w.write("listed", "["+strings.Join(listed, ",")+"]")
+	w.write("long", "["+strings.Join(long, ",")+"]")
+	w.mustEnd(w.run(contract.Delete, undone), 0, "")
+	w.mustEnd(w.run(contract.List, claim(9)), 0, `{"lines":1}`)
+	removed := 0
+	for _, c := range w.calls() {
+		if c.Name == "rbd" && slices.Contains(c.Arguments, "rm") && slices.Contains(c.Arguments, own+"@"+undone.PVName) {
+			removed++
+		}
+	}
+	if removed != 1 {
+		t.Errorf("the snapshot of the volume is removed %d times", removed)
 	}
 }
 

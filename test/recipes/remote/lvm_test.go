@@ -44,7 +44,7 @@ func lvs(world string, arguments []string, _ io.Reader, out, log io.Writer) int 
 			if selected != "" && name != selected {
 				continue
 			}
-			text := strings.NewReplacer("lv_name", name, "lv_size", strconv.FormatInt(v.Size, 10), "lv_tags", strings.Join(v.Tags, ","), ",lv", " lv")
+			text := strings.NewReplacer("lv_name", name, "lv_size", strconv.FormatInt(v.Size, 10), "lv_tags", strings.Join(v.Tags, ","), "vg_extent_size", strconv.Itoa(extent))
 			fields := []string{}
 			for column := range strings.SplitSeq(columns, ",") {
 				fields = append(fields, text.Replace(column))

@@ -221,6 +221,29 @@ func TestNoTextOfAClaimIsRun(t *testing.T) {
 	})
 }
 
+// The kubelet of a node makes arguments and paths of what the PV has from the storage.
+func TestNoPathOfAHostileStorageReachesThePV(t *testing.T) {
+	t.Parallel()
+	for _, path := range []string{"/vol/../../etc", "/vol\n/etc", "/vol\x1b[2J", "/vol\t-o suid", ".."} {
+		for _, r := range []recipe{overHTTP(), overZFS()} {
+			w, c := newWorld(t, r), claim(1)
+			w.mustEnd(w.run(contract.Provision, c), 0, "")
+			w.api.Forget()
+			if r.name == "http" {
+				w.appliance.volumes[0].Path = path
+			} else {
+				dir := w.dir + "/box/tank/flex/" + c.PVName
+				state(w.dir, "zfs", func(pool *zpool) { pool.Claimed = dir + "/" + path })
+				must(t, os.MkdirAll(dir+"/"+path, 0o755)) // the script changes its mode
+			}
+			w.mustEnd(w.run(contract.Provision, c), contract.ExitTempFail, "has control characters, or leads to a directory above")
+			if pvs := w.api.All("persistentvolumes"); len(pvs) > 0 {
+				t.Errorf("%s: with %q there is the PV %v", r.name, path, pvs)
+			}
+		}
+	}
+}
+
 // The search for secrets finds one that a script shows.
 func TestASecretThatIsShownIsFound(t *testing.T) {
 	t.Parallel()

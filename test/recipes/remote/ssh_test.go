@@ -164,12 +164,14 @@ func TestFilesOfABoxAreRootsOwn(t *testing.T) {
 // A user of the box who can open the file of the lock could hold it for ever.
 func TestLockOfABoxIsRootsOwn(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, overLVM())
-	w.mustEnd(w.run(contract.Provision, claim(1)), 0, "")
-	info, err := os.Stat(filepath.Join(w.dir, "box/flex-lvm"))
-	must(t, err)
-	if info.Mode().Perm()&0o077 != 0 {
-		t.Errorf("its mode is %v", info.Mode())
+	for file, r := range map[string]recipe{"box/flex-lvm": overLVM(), "box/flex-zfs": overZFS()} {
+		w := newWorld(t, r)
+		w.mustEnd(w.run(contract.Provision, claim(1)), 0, "")
+		info, err := os.Stat(filepath.Join(w.dir, file))
+		must(t, err)
+		if info.Mode().Perm()&0o077 != 0 {
+			t.Errorf("the mode of %s is %v", file, info.Mode())
+		}
 	}
 }
 
@@ -198,72 +200,6 @@ func TestLogicalVolumeInUseStays(t *testing.T) {
 	w.write(sessions, "iqn.2010-11.node1\n")
 	w.mustEnd(w.run(contract.Delete, c), contract.ExitTempFail, "claim: a node is still logged in")
 	w.mustHave(mebi, c)
-}
-
-func cloneOf(n int) func(*contract.Request) {
-	source := claim(n)
-	return func(r *contract.Request) {
-		r.Source = &contract.Source{Kind: "PersistentVolumeClaim", Namespace: source.Namespace, Name: source.Name, UID: source.UID, PVName: source.PVName}
-	}
-}
-
-func TestClones(t *testing.T) {
-	t.Parallel()
-	for _, r := range []recipe{iscsiTarget(), overLVM()} {
-		t.Run(r.name, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t, r)
-			source, clone := claim(1), claim(2, cloneOf(1), func(c *contract.Request) { c.Size = 6 * mebi })
-			w.mustEnd(w.run(contract.Provision, clone), contract.ExitBadRequest, "claim: the storage cannot clone this source") // there is none
-			w.mustEnd(w.run(contract.Delete, clone), 0, "")
-			w.mustHaveNothing()
-			w.mustEnd(w.run(contract.Provision, source), 0, "")
-			if r.name == "iscsi-target" {
-				w.mustEnd(w.run(contract.Provision, clone), contract.ExitBadRequest, "claim: the storage cannot clone this source") // no reflinks
-				w.write("box/reflinks", "")
-				w.write("box/volumes/"+source.PVName+"/disk", strings.Repeat("data", mebi/4))
-				small := clone
-				small.Size = mebi - 512
-				w.mustEnd(w.run(contract.Provision, small), contract.ExitBadRequest, "claim: a clone cannot be smaller than its source")
-			}
-			for range 2 {
-				w.mustEnd(w.run(contract.Provision, clone), 0, "")
-			}
-			if sizes := w.recipe.volumes(w); sizes[clone.UID] < 6*mebi || len(sizes) != 2 {
-				t.Fatalf("the volumes are %v", sizes)
-			}
-			w.mustBeAClone(source, clone)
-			w.mustEnd(w.run(contract.Provision, claim(2, cloneOf(3))), contract.ExitBadRequest, "claim: the volume was created from another source")
-			w.mustEnd(w.run(contract.Provision, claim(4, cloneOf(1), func(c *contract.Request) { c.Source.PVName = "by-hand" })), contract.ExitBadRequest, "claim: the storage cannot clone")
-			for _, c := range []contract.Request{source, clone, claim(4)} { // the source first
-				w.mustEnd(w.run(contract.Delete, c), 0, "")
-			}
-			w.mustHaveNothing()
-		})
-	}
-}
-
-// mustBeAClone checks what the clone has of its source, and that its PV says so.
-func (w *world) mustBeAClone(source, clone contract.Request) {
-	w.t.Helper()
-	if w.recipe.name == "lvm" {
-		state(w.dir, "lvm", func(group *lvm) {
-			if origin := group.Volumes[clone.PVName].Origin; origin != source.PVName {
-				w.t.Errorf("its origin is %q", origin)
-			}
-		})
-	} else if data, err := os.ReadFile(filepath.Join(w.dir, "box/volumes", clone.PVName, "disk")); err != nil || !strings.HasPrefix(string(data), "datadata") {
-		w.t.Errorf("it has %.20q, %v", data, err)
-	}
-	for _, pv := range w.api.All("persistentvolumes") {
-		want := any(nil)
-		if pv.At("metadata", "name") == clone.PVName {
-			want = "app/data-1"
-		}
-		if got := pv.At("metadata", "annotations", "flex-provisioner.io/clone-of"); got != want {
-			w.t.Errorf("the annotation of %v is %v, want %v", pv.At("metadata", "name"), got, want)
-		}
-	}
 }
 
 // zfs create fails when it has created what it cannot mount.
@@ -305,12 +241,14 @@ func TestDiskHasAtLeastTheSizeOfItsClaim(t *testing.T) {
 // hangs.
 func TestBoxThatIsBusyIsTriedAgain(t *testing.T) {
 	t.Parallel()
-	for file, r := range map[string]recipe{"box/volumes/.lock": iscsiTarget(), "box/flex-lvm": overLVM()} {
+	for file, r := range map[string]recipe{"box/volumes/.lock": iscsiTarget(), "box/flex-lvm": overLVM(), "box/flex-zfs": overZFS()} {
 		w, c := newWorld(t, r, edition{"flock -w 60 9", "flock -w 1 9"}), claim(1)
-		must(t, locked(filepath.Join(w.dir, file), func(*os.File) error {
-			w.mustEnd(w.run(contract.Provision, c), contract.ExitTempFail, "claim: another run has been at work on the storage")
-			return nil
-		}))
-		w.mustEnd(w.run(contract.Provision, c), 0, "")
+		for _, verb := range []contract.Verb{contract.Provision, contract.Expand, contract.Delete} {
+			must(t, locked(filepath.Join(w.dir, file), func(*os.File) error {
+				w.mustEnd(w.run(verb, c), contract.ExitTempFail, "claim: another run has been at work on the storage")
+				return nil
+			}))
+			w.mustEnd(w.run(verb, c), 0, "")
+		}
 	}
 }

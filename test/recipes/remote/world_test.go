@@ -98,7 +98,7 @@ func (w *world) install(editions []edition) {
 			text = bytes.ReplaceAll(text, []byte(e.from), []byte(e.to))
 		}
 		for _, path := range [][2]string{
-			{"/etc/flex", "etc"}, {"/etc/tgt/conf.d", "box/conf.d"}, {"/sys/kernel/config/target", "box/lio"}, {"/run/flex-lvm", "box/flex-lvm"},
+			{"/etc/flex", "etc"}, {"/etc/tgt/conf.d", "box/conf.d"}, {"/sys/kernel/config/target", "box/lio"}, {"/run/flex-", "box/flex-"},
 		} {
 			text = bytes.ReplaceAll(text, []byte(path[0]), []byte(filepath.Join(w.dir, path[1])))
 		}

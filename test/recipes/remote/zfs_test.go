@@ -16,7 +16,9 @@ type zpool struct {
 	Available int64
 	// Unmountable is how many times it will not be mounted.
 	Unmountable int
-	Children    map[string]map[string]string
+	// Claimed is what a hostile box says of where it is mounted.
+	Claimed  string
+	Children map[string]map[string]string
 }
 
 // zfs knows the commands that the recipe uses, and no others.
@@ -35,6 +37,8 @@ func zfs(world string, arguments []string, _ io.Reader, out, log io.Writer) int 
 			}
 		case line == "get -Hp -o value available tank/flex":
 			fmt.Fprintln(out, pool.Available)
+		case line == "get -Hp -o value mountpoint "+last && pool.Claimed != "":
+			fmt.Fprint(out, pool.Claimed)
 		case strings.HasPrefix(line, "get -Hp -o value ") && exists:
 			fmt.Fprintln(out, pool.Children[last][arguments[4]])
 		case arguments[0] == "create" && !exists && strings.HasPrefix(last, "tank/flex/"):
