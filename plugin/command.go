@@ -44,7 +44,9 @@ func ExitCode(err error) int {
 }
 
 // isFound reports whether a command has looked at everything, and has found something wrong.
-func isFound(err error) bool { return errors.Is(err, ErrFound) || errors.As(err, new(run.FindingsError)) }
+func isFound(err error) bool {
+	return errors.Is(err, ErrFound) || errors.As(err, new(run.FindingsError))
+}
 
 // Command is kubectl flex, with all its commands. now is the time that ages are counted from.
 func Command(now func() time.Time) *cobra.Command {
