@@ -59,7 +59,7 @@ func Command(now func() time.Time) *cobra.Command {
 		Version:      version.Get().String(),
 		SilenceUsage: true, SilenceErrors: true,
 	}
-	cmd.AddCommand(whyCommand(now), statusCommand(now), logsCommand(), retryCommand(), validateCommand(), auditCommand(), uninstallCommand())
+	cmd.AddCommand(whyCommand(now), statusCommand(now), logsCommand(), retryCommand(), validateCommand(), historyCommand(now), moveCommand(), auditCommand(), uninstallCommand())
 	return cmd
 }
 
@@ -115,6 +115,22 @@ func (a *asked) open(ctx context.Context) (*target, error) {
 	}
 	d.Grants, t.dispatcher = consents, d
 	return t, d.Open(ctx)
+}
+
+// openAsAdmin connects as open does, and fails for a user who may not read what the dispatcher reads.
+// stop ends the watches.
+func (a *asked) openAsAdmin(ctx context.Context) (d *Dispatcher, stop func(), err error) {
+	ctx, stop = context.WithTimeout(ctx, timeout)
+	t, err := a.open(ctx)
+	switch {
+	case err != nil:
+	case t.dispatcher == nil:
+		err = fmt.Errorf("you may not %s: ask an administrator of the storage", strings.Join(t.notRead, "; "))
+	default:
+		return t.dispatcher, stop, nil
+	}
+	stop()
+	return nil, nil, err
 }
 
 func whyCommand(now func() time.Time) *cobra.Command {

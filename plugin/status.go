@@ -3,7 +3,6 @@ package plugin
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"io"
 	"slices"
 	"text/tabwriter"
@@ -151,16 +150,12 @@ func statusCommand(now func() time.Time) *cobra.Command {
 		Use:   "status [CLASS...]",
 		Short: "Show the classes with their configs, Jobs and waiting claims, and what is in the way of these",
 		RunE: func(cmd *cobra.Command, only []string) error {
-			ctx, stop := context.WithTimeout(cmd.Context(), timeout)
-			defer stop()
-			t, err := a.open(ctx)
-			switch {
-			case err != nil:
+			d, stop, err := a.openAsAdmin(cmd.Context())
+			if err != nil {
 				return err
-			case t.dispatcher == nil:
-				return fmt.Errorf("you may not %s: kubectl flex why CLAIM needs less", t.notRead[0])
 			}
-			s, err := t.dispatcher.Status(ctx)
+			defer stop()
+			s, err := d.Status(cmd.Context())
 			if err != nil {
 				return err
 			}
