@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
@@ -28,12 +29,13 @@ type Dispatcher struct {
 	// Serving are the flags of the Deployment At, which also names the lease.
 	Serving options.Serving
 	At      types.NamespacedName
+	Image   string
 	// Grants answers whether a claim may be cloned into another namespace. Nil means never.
 	Grants cluster.Grants
 
 	caches *cluster.Caches
-	// idle is why no dispatcher is at work, or nothing.
-	idle string
+	// leader holds the lease, idle is why no dispatcher is at work, each empty for none.
+	leader, idle string
 }
 
 // Find reads the flags of the dispatcher that is deployed as at.
@@ -43,7 +45,11 @@ func Find(ctx context.Context, client kubernetes.Interface, at types.NamespacedN
 		return nil, fmt.Errorf("get the dispatcher's Deployment %s (--dispatcher names it): %w", at, err)
 	}
 	serving, err := options.Of(deployment)
-	return &Dispatcher{Client: client, Clock: clock.RealClock{}, Serving: serving, At: at}, err
+	d := &Dispatcher{Client: client, Clock: clock.RealClock{}, Serving: serving, At: at}
+	for _, c := range deployment.Spec.Template.Spec.Containers {
+		d.Image = c.Image
+	}
+	return d, err
 }
 
 // errNotSynced is the error of caches that were not filled in time.
@@ -64,6 +70,7 @@ func (d *Dispatcher) Open(ctx context.Context) (err error) {
 		return fmt.Errorf("get the dispatcher's lease %s: %w", d.lease(), err)
 	}
 	d.idle = whyIdle(lease, err == nil, d.Clock.Now())
+	d.leader = ptr.Deref(lease.Spec.HolderIdentity, "")
 	return nil
 }
 

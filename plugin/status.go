@@ -23,9 +23,11 @@ import (
 type Status struct {
 	metav1.TypeMeta `json:",inline"`
 
-	// Dispatcher is its Deployment, "namespace/name", and Idle is why none is at work, empty if one
-	// is.
+	// Dispatcher is its Deployment, "namespace/name", with its Image. Leader is the replica that holds
+	// the lease, and Idle is why none is at work, empty if one is.
 	Dispatcher string  `json:"dispatcher"`
+	Image      string  `json:"image"`
+	Leader     string  `json:"leader,omitempty"`
 	Idle       string  `json:"idle,omitempty"`
 	Classes    []Class `json:"classes,omitempty"`
 }
@@ -62,7 +64,7 @@ type Cause struct {
 func (d *Dispatcher) Status(ctx context.Context) (*Status, error) {
 	s := &Status{
 		TypeMeta:   metav1.TypeMeta{APIVersion: Version, Kind: "Status"},
-		Dispatcher: d.At.String(), Idle: d.idle,
+		Dispatcher: d.At.String(), Image: d.Image, Leader: d.leader, Idle: d.idle,
 	}
 	byClass := map[string][]*corev1.PersistentVolumeClaim{}
 	for _, claim := range d.caches.Claims.All() {
@@ -182,7 +184,7 @@ func (s *Status) found() error {
 }
 
 func (p *printer) status(s *Status) error {
-	p.printf("dispatcher %s\n\n", s.Dispatcher)
+	p.printf("dispatcher %s, image %s, %s leads\n\n", s.Dispatcher, cmp.Or(s.Image, "-"), cmp.Or(s.Leader, "none"))
 	p.table(func(out io.Writer) { p.classes(out, s.Classes) })
 	for _, c := range s.Classes {
 		if c.Problem != "" {
