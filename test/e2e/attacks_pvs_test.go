@@ -97,6 +97,10 @@ func exportOf(server string) corev1.PersistentVolumeSource {
 	return corev1.PersistentVolumeSource{NFS: &corev1.NFSVolumeSource{Server: server, Path: "/a"}}
 }
 
+func pathOf(path string) corev1.PersistentVolumeSource {
+	return corev1.PersistentVolumeSource{NFS: &corev1.NFSVolumeSource{Server: "10.250.0.9", Path: path}}
+}
+
 // naming lets a PV name a claim.
 func naming(namespace, name string) func(*corev1.PersistentVolume) {
 	return func(pv *corev1.PersistentVolume) {
@@ -208,6 +212,10 @@ func (w *world) pvAttacks() []attack {
 		{"a file of the node, by the name of an interface", cinderPod, pv(aTarget("../../../etc/a")), "names without a slash", passes},
 		{"a directory of a pod, as the server of an export", cinderPod, pv(exportOf("/var/lib/kubelet/pods/x")), "an address or a DNS name", passes},
 		{"the same", theDispatcher, pv(exportOf("/var/lib/kubelet/pods/x")), "an address or a DNS name", passes},
+		{"the export of another volume, by a path that leads above", cinderPod, pv(pathOf("/exports/a/../b")), "no part ..", passes},
+		{"the same", theDispatcher, pv(pathOf("/exports/..")), "no part ..", passes},
+		{"a line break in the path of an export", cinderPod, pv(pathOf("/exports/a\nb")), "no control character", passes},
+		{"its own PV, with dots in the path of its export", cinderPod, pv(pathOf("/exports/a..b/.c d")), "", passes},
 		{"a bind mount", cinderPod, optioned("ro,bind"), "none may be bind", passes},
 		{"the same", theDispatcher, optioned("rbind"), "none may be bind", passes},
 		{"a disk of the node, as a log", cinderPod, optioned("logdev=/dev/sda"), "must name no path", passes},
