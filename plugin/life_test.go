@@ -31,7 +31,9 @@ func TestAClaimIsExplainedAtEveryMomentOfItsLife(t *testing.T) {
 				claim := c.CreateClaim("data")
 				seen := map[plugin.State]bool{}
 				look := func() plugin.State {
-					r := asIs(c, true, func(ctx context.Context, d *plugin.Dispatcher) (*plugin.Report, error) { return d.Explain(ctx, claim.UID) })
+					r := asIs(c, true, func(ctx context.Context, d *plugin.Dispatcher) (*plugin.Report, error) {
+						return d.Explain(ctx, claim.UID)
+					})
 					bound := c.IsBound("data")()
 					switch now := c.Claim("data"); {
 					case r.State == plugin.OK && !bound && now != nil:
