@@ -148,7 +148,7 @@ func (d *Dispatcher) judgeFailure(r *Report, o *observe.Observation, last decide
 	note := act.FailureNote(o, decide.RecordOutcome{Run: last}, o.Jobs[last.Name])
 	r.fail(decide.Problem{Reason: failedReasons[last.Verb], Note: note})
 	if r.Remedy == "" {
-		r.Remedy = remedyFor(last, r.Config)
+		r.Remedy = remedyFor(r, last)
 	}
 	r.Next, r.NextAt = fmt.Sprintf("attempt %d", last.Attempt+1), timeOf(again)
 }
@@ -158,22 +158,47 @@ var failedReasons = map[contract.Verb]string{
 	contract.Provision: reason.ProvisioningFailed, contract.Delete: reason.VolumeFailedDelete, contract.Expand: reason.VolumeResizeFailed,
 }
 
-// remedyFor returns what to do about a failed run whose note names no remedy.
-func remedyFor(run decide.Run, config string) string {
-	switch run.Outcome.Verdict {
-	case contract.BadConfig:
-		return fmt.Sprintf("correct the ConfigMap %s. The next attempt then follows at once", cmp.Or(config, "of the class"))
-	case contract.BadRequest:
-		return "delete the claim, and create it with a request that the storage can serve"
-	case contract.NoCapacity:
+// remedyFor returns what to do about the failed newest run of a report whose note names no remedy. No
+// remedy of an expand or a delete touches the claim, which has data.
+func remedyFor(r *Report, run decide.Run) string {
+	output := fmt.Sprintf("kubectl --namespace=%s describe job %s", run.JobNamespace(), run.Name)
+	config := cmp.Or(r.Config, configOf(r.Revision))
+	switch v := run.Outcome.Verdict; {
+	case v == contract.BadConfig:
+		return fmt.Sprintf("correct the ConfigMap %s. The next attempt then follows at once", config)
+	case v == contract.NoCapacity:
 		return "free space in the storage, or have its quota raised"
-	case contract.NoCredentials:
-		return fmt.Sprintf("correct the Secret that the ConfigMap %s names. A changed Secret starts no attempt by itself: kubectl flex retry", cmp.Or(config, "of the class"))
-	case contract.TryAgain:
-		return fmt.Sprintf("check the storage. The container's output: kubectl --namespace=%s describe job %s", run.JobNamespace(), run.Name)
+	case v == contract.NoCredentials:
+		return fmt.Sprintf("correct the Secret that the ConfigMap %s names. A changed Secret starts no attempt by itself: kubectl flex retry %s", config, r.argument())
+	case v == contract.BadRequest && run.Verb == contract.Provision:
+		return "delete the claim, and create it with a request that the storage can serve"
+	case v == contract.BadRequest && run.Verb == contract.Expand:
+		return "request a size in the claim that the storage can serve. It must not be smaller than the present one"
+	case v == contract.BadRequest, v == contract.TryAgain, v == contract.Done:
+		return "check the storage. The container's output: " + output
 	default:
 		return ""
 	}
+}
+
+// configOf returns the ConfigMap of a config revision, "namespace/name", which is named after it and
+// a hash.
+func configOf(revision string) string {
+	i := strings.LastIndex(revision, "-")
+	if i < 0 {
+		return "of the class"
+	}
+	return revision[:i]
+}
+
+// argument returns what names the claim in a command, or the PersistentVolume if the claim no longer
+// exists.
+func (r *Report) argument() string {
+	namespace, name, _ := strings.Cut(r.Claim, "/")
+	if r.Size == "" && r.Volume != "" {
+		return "pv/" + r.Volume
+	}
+	return name + " --namespace=" + namespace
 }
 
 // judgeNotOurs says what a claim waits for that the dispatcher has nothing to do with yet.

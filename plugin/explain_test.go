@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
@@ -138,6 +139,51 @@ func TestACauseIsThatOfTheEvent(t *testing.T) {
 		c.Advance(20 * time.Second)
 		r := why(c, claim.UID)
 		c.MustContain("PersistentVolumeClaim app/data", r.Reason, []string{r.Cause})
+	})
+}
+
+// What is said of a volume that has data never touches its claim.
+func TestTheRemedyOfAnExpandKeepsTheClaim(t *testing.T) {
+	inWorld(t, func(c *fakecluster.Cluster) {
+		c.SetUpExpandableGold(func(r *fakecluster.Run) fakecluster.Exit {
+			if r.Verb == contract.Expand {
+				return fakecluster.Exit{Code: contract.ExitBadRequest, Message: "claim: at most 1Gi"}
+			}
+			return fakecluster.Works(r)
+		})
+		c.Start()
+		claim := c.CreateClaim("data")
+		c.Until("it is bound", time.Minute, c.IsBound("data"))
+		fakecluster.Update(c, fakecluster.User, claim, func(claim *corev1.PersistentVolumeClaim) {
+			claim.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse("2Gi")
+		})
+		c.Advance(20 * time.Second)
+		r := why(c, claim.UID)
+		if r.State != plugin.Failed || r.Reason != "VolumeResizeFailed" || !strings.Contains(r.Remedy, "request a size") || strings.Contains(r.Remedy, "delete") {
+			c.T.Errorf("got %+v", r)
+		}
+	})
+}
+
+// The claim no longer exists, and its PersistentVolume is named.
+func TestADeleteThatFailsIsExplainedByItsPersistentVolume(t *testing.T) {
+	inWorld(t, func(c *fakecluster.Cluster) {
+		c.SetUpGold(func(r *fakecluster.Run) fakecluster.Exit {
+			if r.Verb == contract.Delete {
+				return fakecluster.Exit{Code: contract.ExitNoPerm, Message: "login refused"}
+			}
+			return fakecluster.Works(r)
+		})
+		c.Start()
+		claim := c.CreateClaim("data")
+		c.Until("it is bound", time.Minute, c.IsBound("data"))
+		fakecluster.Delete(c, fakecluster.User, claim)
+		c.Advance(20 * time.Second)
+		r := why(c, claim.UID)
+		if r.State != plugin.Failed || r.Reason != "VolumeFailedDelete" || !strings.Contains(r.Remedy, "kubectl flex retry pv/pvc-"+string(claim.UID)) {
+			c.T.Errorf("got %+v", r)
+		}
+		lastLines(c, r, 3)
 	})
 }
 

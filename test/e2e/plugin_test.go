@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"os"
@@ -77,6 +78,35 @@ func TestKubectlFlexSaysWhyAClaimIsNotBound(t *testing.T) {
 	said, code = w.flex(admin, "why", claim.Name)
 	equal(t, "the exit code of why: "+said, code, 0)
 	contains(t, "why of a bound claim", said, "pvc-"+string(claim.UID))
+}
+
+// An administrator looks after a class: its revisions, what is orphaned, and what would stay behind.
+func TestKubectlFlexLooksAfterAClass(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "plugin-class")
+	admin := os.Getenv("KUBECONFIG")
+	class, cm := w.service(scripted(deletes+offer, nil))
+	first := w.claim(class, "first")
+	old := w.bound(first)
+	w.edit(cm, scripted(deletes+offer+"true\n", map[string]string{"max-parallel": "3"}))
+	w.bound(w.claim(class, "second"))
+
+	said, code := w.flex(admin, "history", class)
+	equal(t, "the exit code of history: "+said, code, 0)
+	equal(t, "the lines of the history: "+said, strings.Count(said, "\n"), 3)
+	w.eventually(toBind, "the volume to be moved", func(context.Context) error {
+		if said, code := w.flex(admin, "move", old.Name, "--to=newest"); code != 0 {
+			return errors.New(said)
+		}
+		return nil
+	})
+	moved := w.pv(first).Annotations["flex-provisioner.io/config-revision"]
+	equal(t, "the volume has its old revision", moved == old.Annotations["flex-provisioner.io/config-revision"], false)
+
+	said, code = w.flex(admin, "audit")
+	equal(t, "the audit could look: "+said, code < 2, true)
+	said, code = w.flex(admin, "uninstall", "--provisioner-name="+w.ns+".example.com")
+	equal(t, "the exit code of uninstall where nothing is: "+said, code, 0)
 }
 
 // A user may read the claim and its events, and nothing of the storage.
