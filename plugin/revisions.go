@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -19,6 +20,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/admin"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/quote"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/resolve"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
@@ -117,16 +119,30 @@ func (d *Dispatcher) revisionNamed(pv *corev1.PersistentVolume, name string) *ap
 
 // whyNotMoved returns why a volume is not moved, or nil.
 func (d *Dispatcher) whyNotMoved(resolver resolve.Resolver, pv *corev1.PersistentVolume, to *appsv1.ControllerRevision) error {
-	uid := pv.Annotations[contract.AnnClaimUID]
-	if uid == "" || pv.Name != contract.PVName(uid) {
-		return fmt.Errorf("it was not made by flex-provisioner: it lacks the annotation %s, or has another name", contract.AnnClaimUID)
+	if err := whyNotMade(pv, d.Serving.Provisioner); err != nil {
+		return err
 	}
+	uid := pv.Annotations[contract.AnnClaimUID]
 	for _, job := range d.caches.Jobs.By(cluster.ByUID, uid) {
 		if !runs.IsFinished(job) || runs.RecordOf(job, uid).Held {
 			return fmt.Errorf("the Job %s/%s for its claim is at work, or is still a record: try again when that has ended", job.Namespace, job.Name)
 		}
 	}
 	return whyOtherStorage(resolver, d.caches.Revisions.Named(pv.Annotations[contract.AnnRevision]), to)
+}
+
+// whyNotMade returns why the dispatcher of a provisioner has nothing to do with a PV, or nil.
+func whyNotMade(pv *corev1.PersistentVolume, provisioner string) error {
+	uid := pv.Annotations[contract.AnnClaimUID]
+	switch {
+	case uid == "" || pv.Name != contract.PVName(uid):
+		return fmt.Errorf("it was not made by flex-provisioner: it lacks the annotation %s, or has another name", contract.AnnClaimUID)
+	case pvs.OfAnotherProvisioner(pv.Annotations, provisioner):
+		return fmt.Errorf("it belongs to the provisioner %s, and this dispatcher serves %s: --dispatcher names the Deployment of another one",
+			quote.Name(pv.Annotations[contract.AnnProvisionedBy]), provisioner)
+	default:
+		return nil
+	}
 }
 
 // whyOtherStorage returns why a revision may reach another storage than an old one, which may not
@@ -138,6 +154,11 @@ func whyOtherStorage(resolver resolve.Resolver, old, to *appsv1.ControllerRevisi
 	has, gets := resolver.JudgeStored(old), resolver.JudgeStored(to)
 	if has.Damaged != nil || gets.Damaged != nil || len(gets.Faults) > 0 {
 		return errors.Join(has.Damaged, gets.Damaged, gets.Faults.ToAggregate())
+	}
+	for _, verb := range has.Config.Verbs {
+		if !gets.Config.Supports(verb) {
+			return fmt.Errorf("its own config revision lists the verb %s, and the other one does not: the volume could then not be deleted or expanded", verb)
+		}
 	}
 	if !config.SameStorage(has.Config, gets.Config) {
 		return errors.New("the two config revisions may reach different storages: more differs than image, command, verbs, limits and scheduling. A delete in the wrong storage would " +
@@ -185,6 +206,21 @@ func (p *printer) history(h *History) error {
 	return p.err
 }
 
+// moveAll moves volumes, and prints where each is then. It continues after an error.
+func (d *Dispatcher) moveAll(cmd *cobra.Command, names []string, to string, dryRun bool) error {
+	ctx, stop := context.WithTimeout(cmd.Context(), timeout)
+	defer stop()
+	var failed error
+	for _, name := range names {
+		revision, err := d.Move(ctx, strings.TrimPrefix(name, "pv/"), to, dryRun)
+		if err == nil {
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "persistentvolume/%s: config revision %s%s\n", name, revision, map[bool]string{true: " (dry run)"}[dryRun])
+		}
+		failed = errors.Join(failed, err)
+	}
+	return failed
+}
+
 func moveCommand() *cobra.Command {
 	a, to, dryRun := &asked{}, "", false
 	cmd := &cobra.Command{
@@ -200,16 +236,7 @@ func moveCommand() *cobra.Command {
 				return err
 			}
 			defer stop()
-			var failed error
-			for _, name := range args {
-				revision, err := d.Move(cmd.Context(), name, to, dryRun)
-				if err != nil {
-					failed = errors.Join(failed, err)
-					continue
-				}
-				cmd.Printf("persistentvolume/%s: config revision %s%s\n", name, revision, map[bool]string{true: " (dry run)"}[dryRun])
-			}
-			return failed
+			return d.moveAll(cmd, args, to, dryRun)
 		},
 	}
 	a.connection.addFlags(cmd.Flags())

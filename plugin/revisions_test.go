@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 	"github.com/flex-provisioner/flex-provisioner/plugin"
@@ -83,5 +85,33 @@ func TestAVolumeIsNotMovedBelowAJob(t *testing.T) {
 		c.NoPodFor["first"] = true
 		fakecluster.Delete(c, fakecluster.User, c.Claim("first"))
 		c.Until("a delete is at work", time.Minute, func() bool { return strings.Contains(move(c, old, true), "is at work") })
+	})
+}
+
+// Nothing could expand it there.
+func TestAVolumeIsNotMovedToARevisionWithoutItsVerbs(t *testing.T) {
+	inWorld(t, func(c *fakecluster.Cluster) {
+		c.SetUpExpandableGold(fakecluster.Works)
+		c.Start()
+		claim := c.CreateClaim("data")
+		c.Until("it is bound", time.Minute, c.IsBound("data"))
+		c.UpdateConfig("verbs", "provision,delete")
+		c.CreateClaim("second")
+		c.Until("the second is bound", time.Minute, c.IsBound("second"))
+		c.Advance(time.Minute)
+		if why := move(c, c.PVOf(claim).Name, false); !strings.Contains(why, "lists the verb expand") {
+			c.T.Errorf("it says %q", why)
+		}
+	})
+}
+
+func TestAVolumeOfAnotherProvisionerIsNotMoved(t *testing.T) {
+	inWorld(t, func(c *fakecluster.Cluster) {
+		old := upgraded(c)
+		pv := fakecluster.Get[*corev1.PersistentVolume](c, "", old)
+		fakecluster.Update(c, fakecluster.Admin, pv, func(pv *corev1.PersistentVolume) { pv.Annotations[contract.AnnProvisionedBy] = "example.com/other" })
+		if why := move(c, old, false); !strings.Contains(why, "belongs to the provisioner example.com/other") {
+			c.T.Errorf("it says %q", why)
+		}
 	})
 }
