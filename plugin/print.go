@@ -75,6 +75,9 @@ func (p *printer) report(r *Report) error {
 	p.line("cause", r.Cause)
 	p.line("remedy", r.Remedy)
 	p.line("next", p.next(r))
+	for _, text := range r.Warnings {
+		p.line("warning", text)
+	}
 	return p.err
 }
 
@@ -129,9 +132,9 @@ func (p *printer) next(r *Report) string {
 	case r.NextAt == nil:
 		return r.Next
 	case r.Next == "":
-		return "checked again in " + duration.HumanDuration(r.NextAt.Sub(p.now))
+		return "checked again in " + duration.HumanDuration(max(r.NextAt.Sub(p.now), 0))
 	default:
-		return r.Next + ", in " + duration.HumanDuration(r.NextAt.Sub(p.now))
+		return r.Next + ", in " + duration.HumanDuration(max(r.NextAt.Sub(p.now), 0))
 	}
 }
 
@@ -145,7 +148,7 @@ func (p *printer) run(r Run) {
 		p.printf(", with %d other claims", r.Claims-1)
 	}
 	switch {
-	case r.Ended == nil:
+	case r.Verdict == "":
 		p.printf(": not ended\n")
 	case r.Verdict == string(contract.Done):
 		p.printf(": %s\n", r.Verdict)

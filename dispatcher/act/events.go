@@ -129,7 +129,7 @@ func (a *Actor) reportLongRuns(o *observe.Observation, until time.Time) time.Tim
 
 // emitLongRun emits that a run has not ended yet.
 func (a *Actor) emitLongRun(o *observe.Observation, r decide.Run) {
-	regarding, _, _ := a.eventTarget(o, r)
+	regarding, _, _ := EventTarget(o, r)
 	why := map[contract.Verb]string{contract.Provision: reason.Provisioning, contract.Delete: reason.Deleting}[r.Verb]
 	note := fmt.Sprintf("Job %s, attempt %d, since %s", klog.KObj(o.Jobs[r.Name]), r.Attempt, r.Created.UTC().Format(time.RFC3339))
 	a.emit(regarding, o.Jobs[r.Name], corev1.EventTypeNormal, why, note)
@@ -162,7 +162,7 @@ func (a *Actor) reportRun(o *observe.Observation, d decide.RecordOutcome) {
 // emitOutcome emits the verdict and the image's message for the user where the user looks.
 func (a *Actor) emitOutcome(o *observe.Observation, d decide.RecordOutcome) {
 	job := o.Jobs[d.Run.Name]
-	regarding, good, bad := a.eventTarget(o, d.Run)
+	regarding, good, bad := EventTarget(o, d.Run)
 	switch {
 	case d.Success && d.Run.Verb == contract.Expand: // finishResize emits it, when the claim has its size
 	case d.Success && regarding != runtime.Object(job):
@@ -190,9 +190,9 @@ func (a *Actor) emitDiffers(o *observe.Observation, d decide.RecordOutcome, job 
 	}
 }
 
-// eventTarget returns the object on which a run's verdict is emitted, and the reasons for success
+// EventTarget returns the object on which a run's verdict is emitted, and the reasons for success
 // and failure.
-func (a *Actor) eventTarget(o *observe.Observation, run decide.Run) (regarding runtime.Object, good, bad string) {
+func EventTarget(o *observe.Observation, run decide.Run) (regarding runtime.Object, good, bad string) {
 	job := o.Jobs[run.Name]
 	switch {
 	case run.Verb == contract.Provision && o.Claim != nil:
