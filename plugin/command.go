@@ -30,7 +30,7 @@ var ErrFound = errors.New("something is wrong")
 const (
 	ExitWell   = 0 // all is well, or at work as it is to be
 	ExitFound  = 1 // something is wrong
-	ExitFailed = 2 // the command could not look, or did not do what it was asked for: a flag, the network, a permission
+	ExitFailed = 2 // the command could not look, or did not do its work: a flag, the network, a permission
 )
 
 // ExitCode returns the exit code of a command that ended with an error.
@@ -56,7 +56,7 @@ func Command(now func() time.Time) *cobra.Command {
 		Use:   "kubectl-flex",
 		Short: "Understand the claims and classes of flex-provisioner",
 		Long: "kubectl flex says why a claim is as it is, and how the classes of flex-provisioner do. What it says is what the dispatcher decides from the same objects.\n" +
-			"The exit code is 0 if all is well or at work, 1 if something is wrong, and 2 if the command could not look, or did not do what it was asked for.",
+			"The exit code is 0 if all is well or at work, 1 if something is wrong, and 2 if the command could not look, or did not do its work.",
 		Annotations:  map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl flex"},
 		Version:      version.Get().String(),
 		SilenceUsage: true, SilenceErrors: true,

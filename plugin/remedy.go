@@ -21,7 +21,7 @@ func remedyFor(r *Report, run decide.Run) string {
 	if remedy, own := remediesOfVerbs[run.Verb][verdict]; own {
 		return remedy
 	}
-	switch verdict { //nolint:exhaustive // time ends the others
+	switch verdict {
 	case contract.BadConfig:
 		return fmt.Sprintf("correct the ConfigMap %s. %s", config, usedFor(run.Verb))
 	case contract.NoCapacity:
