@@ -166,7 +166,7 @@ func TestTheRemedyOfAnExpandKeepsTheClaim(t *testing.T) {
 }
 
 // The claim no longer exists, and its PersistentVolume is named.
-func TestADeleteThatFailsIsExplainedByItsPersistentVolume(t *testing.T) {
+func TestAFailedDeleteIsExplainedByItsPersistentVolume(t *testing.T) {
 	inWorld(t, func(c *fakecluster.Cluster) {
 		c.SetUpGold(func(r *fakecluster.Run) fakecluster.Exit {
 			if r.Verb == contract.Delete {

@@ -166,6 +166,39 @@ func TestKubectlFlexFindsTheFaultsOfAConfig(t *testing.T) {
 	}
 }
 
+// What the dispatcher certainly refuses is refused when it is applied. The rest is its to judge.
+func TestGrossFaultsOfAConfigAreRefusedAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "gross-faults")
+	for name, tt := range map[string]struct {
+		change  map[string]string
+		refused string
+	}{
+		"no image":               {map[string]string{"image": " "}, "needs the key image"},
+		"an unknown verb":        {map[string]string{"verbs": "provision,remove"}, "may list delete"},
+		"no provision":           {map[string]string{"verbs": "delete"}, "must list provision"},
+		"a word that is none":    {map[string]string{"run-on": "selectednode"}, "the key run-on must be one of any, selected-node"},
+		"a number that is none":  {map[string]string{"max-parallel": "twenty"}, "must be numbers"},
+		"blanks around words":    {map[string]string{"verbs": " provision, delete\n", "run-on": "any\n", "max-parallel": "3\n"}, ""},
+		"a fault of another key": {map[string]string{"maxparallel": "3"}, ""},
+	} {
+		cm := &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Name: w.ns, Labels: map[string]string{"type": "provisioner-config", "storage-class": w.ns}},
+			Data:       scripted(deletes+offer, tt.change),
+		}
+		_, err := kube.CoreV1().ConfigMaps(ownNamespace).Create(w.ctx(), cm, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		switch {
+		case tt.refused == "" && err != nil:
+			t.Errorf("%s: %v", name, err)
+		case tt.refused != "" && (err == nil || !strings.Contains(err.Error(), tt.refused)):
+			t.Errorf("%s: got %v, want %q", name, err, tt.refused)
+		}
+		delete(cm.Labels, "type")
+		_, err = kube.CoreV1().ConfigMaps(ownNamespace).Create(w.ctx(), cm, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		w.must(err, name+": a ConfigMap that is no config")
+	}
+}
+
 func lastLines(text string, n int) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	return strings.Join(lines[max(len(lines)-n, 0):], "\n")
