@@ -85,6 +85,30 @@ func TestRecipeBtrfs(t *testing.T) {
 	equal(t, "the quota groups that are left", w.mustOnNode("1", "btrfs qgroup show /var/lib/flex-volumes | grep -c ^64/ || true"), "0")
 }
 
+// node1 plays the NFS server of the recipe docs/recipes/nfs.md: its kernel has no NFS, so a process writes where the server would. A volume on its
+// btrfs has its size, grows while it is written to, and leaves nothing.
+func TestRecipeNFSOnBtrfs(t *testing.T) {
+	w := newWorld(t, "nfs-btrfs")
+	w.hasBtrfs("1")
+	w.class(w.ns, expandable, parameter("flex-provisioner.io/config-namespace", nodeNamespace))
+	w.copyOf(w.exampleConfig("nfs-btrfs", "nfs-btrfs"), func(data map[string]string) {
+		data["node-selector"] = corev1.LabelHostname + "=node1"
+	})
+	claim := w.claim(w.ns, "data", manyWriters, ofSize("100Mi"))
+	pv := w.bound(claim)
+	equal(t, "the PV's source", fmt.Sprintf("%+v", *pv.Spec.NFS), "{Server:filer.example Path:/var/lib/flex-volumes/volumes/"+pv.Name+" ReadOnly:false}")
+	equal(t, "its access modes", fmt.Sprint(pv.Spec.AccessModes), "[ReadWriteMany]")
+	const fill = "cd %s; ! setpriv --reuid=1000 --regid=1000 --clear-groups dd if=/dev/zero of=file bs=1M count=%d conv=fsync 2>&1"
+	contains(t, "a write of 200 MiB", w.mustOnNode("1", fmt.Sprintf(fill, pv.Spec.NFS.Path, 200)), "Disk quota exceeded")
+	w.ask(claim, "300Mi")
+	w.grown(claim, `has 300Mi allocated 300Mi "" []`)
+	contains(t, "a write of 400 MiB", w.mustOnNode("1", fmt.Sprintf(fill, pv.Spec.NFS.Path, 400)), "Disk quota exceeded")
+	equal(t, "whether there are more than 280 MiB", w.mustOnNode("1", "[ $(stat -c %s "+pv.Spec.NFS.Path+"/file) -gt $((280 << 20)) ] && echo yes"), "yes")
+	w.deleteClaim(claim)
+	w.vanished(claim)
+	equal(t, "what is left on the server", w.mustOnNode("1", "cd /var/lib/flex-volumes; find . | sort"), ".\n./volumes")
+}
+
 // With the policy that the component of deploy/node-directories/btrfs changes, a pod gets that capability and no other.
 func TestRecipeBtrfsAddsOneCapability(t *testing.T) {
 	w := newWorld(t, "capability")
