@@ -25,7 +25,12 @@ const pluginBinary = "../../bin/kubectl-flex"
 // code.
 func (w *world) flex(kubeconfig string, args ...string) (string, int) {
 	w.t.Helper()
-	cmd := exec.CommandContext(w.ctx(), pluginBinary, append(args, "--kubeconfig="+kubeconfig, "--namespace="+w.ns)...)
+	return w.flexWithin(w.ctx(), kubeconfig, args...)
+}
+
+func (w *world) flexWithin(ctx context.Context, kubeconfig string, args ...string) (string, int) {
+	w.t.Helper()
+	cmd := exec.CommandContext(ctx, pluginBinary, append(args, "--kubeconfig="+kubeconfig, "--namespace="+w.ns)...)
 	out, err := cmd.CombinedOutput()
 	if exit := new(exec.ExitError); err != nil && !errors.As(err, &exit) {
 		w.t.Fatal(err)
@@ -94,8 +99,8 @@ func TestKubectlFlexLooksAfterAClass(t *testing.T) {
 	said, code := w.flex(admin, "history", class)
 	equal(t, "the exit code of history: "+said, code, 0)
 	equal(t, "the lines of the history: "+said, strings.Count(said, "\n"), 3)
-	w.eventually(toBind, "the volume to be moved", func(context.Context) error {
-		if said, code := w.flex(admin, "move", old.Name, "--to=newest"); code != 0 {
+	w.eventually(toBind, "the volume to be moved", func(ctx context.Context) error {
+		if said, code := w.flexWithin(ctx, admin, "move", old.Name, "--to=newest"); code != 0 {
 			return errors.New(said)
 		}
 		return nil
