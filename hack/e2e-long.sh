@@ -145,7 +145,7 @@ recipes() {
   truncate -s 2G "$LAB_STATE/kube/node1/btrfs"
   mkfs.btrfs -q "$LAB_STATE/kube/node1/btrfs"
   test/cluster/node.sh exec 1 mount -o loop "$LAB_STATE/kube/node1/btrfs" /var/lib/flex-volumes
-  run_page docs/recipes/btrfs.md
+  for page in btrfs nfs; do run_page "docs/recipes/$page.md"; done
   test/cluster/node.sh exec 1 umount -l /var/lib/flex-volumes
   for page in loop directory file-server isolated; do run_page "docs/recipes/$page.md"; done
   take_down

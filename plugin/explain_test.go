@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 	"github.com/flex-provisioner/flex-provisioner/plugin"
 )
@@ -76,6 +77,9 @@ func TestTheLastLinesNameCauseAndRemedy(t *testing.T) {
 				claim := c.CreateClaim("data", b.claim)
 				c.Advance(20 * time.Second)
 				r := why(c, claim.UID)
+				if page := reason.Page(r.Reason); (page == "") != (r.Reason == "") || page != "" && !strings.Contains(lastLines(c, r, 5), "more    "+page) {
+					c.T.Errorf("the reason %q has the page %q in:\n%s", r.Reason, page, lastLines(c, r, 5))
+				}
 				last := lastLines(c, r, 3)
 				if r.State != plugin.Failed || !strings.Contains(last, b.cause) || !strings.Contains(last, b.remedy) {
 					c.T.Errorf("state %s, want the cause %q and the remedy %q in the last lines:\n%s", r.State, b.cause, b.remedy, last)
@@ -166,7 +170,7 @@ func TestTheRemedyOfAnExpandKeepsTheClaim(t *testing.T) {
 }
 
 // The claim no longer exists, and its PersistentVolume is named.
-func TestADeleteThatFailsIsExplainedByItsPersistentVolume(t *testing.T) {
+func TestAFailedDeleteIsExplainedByItsPersistentVolume(t *testing.T) {
 	inWorld(t, func(c *fakecluster.Cluster) {
 		c.SetUpGold(func(r *fakecluster.Run) fakecluster.Exit {
 			if r.Verb == contract.Delete {

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 )
 
 // printer prints what a command has found.
@@ -72,6 +73,7 @@ func (p *printer) report(r *Report) error {
 		p.printf("  you may not read: %s\n", strings.Join(r.NotRead, "; "))
 	}
 	p.printf("state   %s%s\n", r.State, inParentheses(r.Reason))
+	p.line("more", reason.Page(r.Reason))
 	p.line("cause", r.Cause)
 	p.line("remedy", r.Remedy)
 	p.line("next", p.next(r))

@@ -232,11 +232,20 @@ func FailureNote(o *observe.Observation, d decide.RecordOutcome, job *batchv1.Jo
 	if d.Run.Short(out) {
 		parts = append(parts, fmt.Sprintf("the volume has %s afterwards, and the claim requests %s", d.Run.Reached(out), d.Run.Size()))
 	}
-	parts = append(parts, fmt.Sprintf("%s (%s) of the Job %s/%s, attempt %d", out.Verdict, out, job.Namespace, job.Name, d.Run.Attempt))
+	parts = append(parts, fmt.Sprintf("%s of the Job %s/%s, attempt %d", endOf(out), job.Namespace, job.Name, d.Run.Attempt))
 	if !d.Retry.IsZero() && d.Run.Verb != contract.Delete {
 		parts = append(parts, o.NextAttempt(d))
 	}
 	return strings.Join(parts, "; ")
+}
+
+// endOf returns the verdict of a run that failed, and how it ended. Done is none: people took it for a
+// success.
+func endOf(out runs.Outcome) string {
+	if out.Verdict == contract.Done {
+		return out.String()
+	}
+	return fmt.Sprintf("%s (%s)", out.Verdict, out)
 }
 
 // provisionFault returns why a provision has failed beside its exit code, or although that is 0. It
@@ -253,7 +262,7 @@ func provisionFault(o *observe.Observation, run decide.Run) string {
 	case run.Refused != "":
 		fault = run.Refused
 	case run.Outcome.Verdict == contract.Done:
-		fault = "it did not create the PersistentVolume " + contract.PVName(string(o.UID))
+		fault = "it did not create the PersistentVolume " + contract.PVName(string(o.UID)) + ", as the image must do from " + contract.PVFile
 	}
 	if run.Outcome.Verdict == contract.Done {
 		fault = "the container ended with exit code 0, but " + fault

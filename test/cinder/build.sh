@@ -47,8 +47,7 @@ machine_apt_conf() {
 }
 
 # base_system CONF: policy-rc.d keeps packages from starting daemons, preseed.txt from asking questions. mmdebstrap
-# mounts in the tree: in a namespace of its own, an interrupted one leaves no mounts. It hands its pipes to dash by their
-# numbers, of which dash reads one digit: with the caller's descriptors open they were 11 and more ("Bad fd number").
+# mounts in the tree: in a namespace of its own, an interrupted one leaves no mounts.
 # shellcheck disable=SC2016 # mmdebstrap's hooks get the tree as their own $1
 base_system() {
   local sources
@@ -63,7 +62,7 @@ base_system() {
     --customize-hook='rm -rf "$1"/etc/apt/auth.conf* "$1/etc/apt/apt.conf.d/99mmdebstrap"' \
     --customize-hook="$CINDER_SRC/rootfs/finish.sh \"\$1\"" \
     --include="$(packages packages | paste -sd,)" \
-    "$SUITE" "$NEW" "${sources[@]}" 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&-
+    "$SUITE" "$NEW" "${sources[@]}"
 }
 
 # add_packages CONF PACKAGE...: the machine's apt works on the tree from outside, as mmdebstrap does.
@@ -102,7 +101,8 @@ with_progress() {
   local what=$1 tick=0
   shift
   set -m
-  "$@" >"$LOG" 2>&1 </dev/null &
+  # Without the files that the callers have open: apt has sh write to one that mmdebstrap opens, and dash knows none above 9.
+  "$@" >"$LOG" 2>&1 </dev/null 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&- &
   step=$!
   set +m
   while alive "$step"; do
