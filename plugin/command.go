@@ -91,6 +91,9 @@ type target struct {
 
 // open connects to the cluster, and reads what the dispatcher reads.
 func (a *asked) open(ctx context.Context) (*target, error) {
+	if err := checkFormat(a.output); err != nil {
+		return nil, err
+	}
 	at, err := a.at()
 	if err != nil {
 		return nil, err

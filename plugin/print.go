@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/quote"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 )
 
@@ -21,6 +23,14 @@ type printer struct {
 	out io.Writer
 	now time.Time
 	err error
+}
+
+// checkFormat returns why an output format is none, or nil.
+func checkFormat(format string) error {
+	if slices.Contains([]string{"", "json", "yaml"}, format) {
+		return nil
+	}
+	return fmt.Errorf("--output=%s: must be json or yaml", quote.Name(format))
 }
 
 // printObject prints an object in a format of machines. It reports whether that was one.
@@ -36,7 +46,7 @@ func printObject(out io.Writer, format string, obj any) (bool, error) {
 	case "yaml":
 		text, err = yaml.Marshal(obj)
 	default:
-		return true, fmt.Errorf("--output=%s: must be json or yaml", format)
+		return true, checkFormat(format)
 	}
 	if err != nil {
 		return true, fmt.Errorf("print the %T: %w", obj, err)
