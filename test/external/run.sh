@@ -7,7 +7,7 @@ cd "$(dirname "$(readlink -f "$0")")/../.."
 . test/cluster/env.sh
 
 driver=${1:?a folder of test/external}
-dir=test/external/$driver bin=$KUBE_BIN/external
+dir=$PWD/test/external/$driver bin=$KUBE_BIN/external
 TMP=$(mktemp -d)
 trap 'rm -rf "$TMP"' EXIT
 kubectl() { test/cluster/kubectl.sh "$@"; }
@@ -26,7 +26,7 @@ left_out() { sed -n 's/^- //p' "$dir/skips" | sed 's/[][\.*^$+?(){}|]/\\&/g; s/.
 suite() {
   local skips
   mapfile -t skips < <(left_out)
-  KUBE_TEST_REPO_LIST=test/external/registries.yaml in_control "$bin/ginkgo" run --procs="${PROCS:-4}" --no-color --timeout=40m \
+  KUBE_TEST_REPO_LIST=$PWD/test/external/registries.yaml in_control "$bin/ginkgo" run --procs="${PROCS:-4}" --no-color --timeout=40m \
     --output-dir="$TMP" --json-report=report.json --focus='Testpattern: (Dynamic PV|Generic Ephemeral-volume)' --skip='\(ntfs\)' "${skips[@]}" \
     "$bin/external.test" -- -kubeconfig="$LAB_KUBECONFIG" -repo-root="$PWD" -storage.testdriver="$dir/driver.yaml" \
     -allowed-not-ready-nodes=0 -minStartupPods=0
