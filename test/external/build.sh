@@ -1,13 +1,13 @@
 #!/bin/bash
-# build.sh: what Kubernetes' external-storage suite needs, in the lab that is up: into $KUBE_BIN/external the suite, the program of most of its pods and
-# ginkgo, all of that Kubernetes' module and its go.mod; into the nodes the two images. No registry is asked: their content is of this machine.
+# build.sh: what Kubernetes' external-storage suite needs, in the lab that is up: into $KUBE_BIN/external the suite, the program of some of its pods and
+# ginkgo, all of that Kubernetes' module and its go.mod; into the nodes the images of its pods. No registry is asked: their content is of this machine.
 set -euo pipefail
 # shellcheck source=../cluster/env.sh
 . "$(dirname "$(readlink -f "$0")")/../cluster/env.sh"
 
 bin=$KUBE_BIN/external
-context=$(mktemp -d)
-trap 'rm -rf "$context"' EXIT
+TMP=$(mktemp -d)
+trap 'rm -rf "$TMP"' EXIT
 
 # The flags of test/cluster/build.sh, whose packages need not be compiled again.
 compile() {
@@ -19,27 +19,33 @@ compile() {
   go build -trimpath -modfile="$KUBE_MOD" -ldflags '-s -w' -o "$bin/" k8s.io/kubernetes/test/images/agnhost github.com/onsi/ginkgo/v2/ginkgo
 }
 
-# image NAME ENTRYPOINT: the tag is the one that the suite asks for. busybox has nsenter, by which the suite looks at a node.
+# image NAME COMMAND: for each tag that the suite has for it.
 image() {
   local image
-  image=$(KUBE_TEST_REPO_LIST=$CLUSTER/../external/registries.yaml "$bin/external.test" -list-images | grep "^localhost/$1:" | sort -V | tail -1)
-  cat >"$context/Dockerfile" <<END
+  cat >"$TMP/Dockerfile" <<END
 FROM scratch
-COPY bin /bin
+COPY . /
 RUN ["/bin/busybox", "--install", "-s", "/bin"]
 RUN ["/bin/busybox", "mkdir", "-p", "/tmp", "/etc", "/uploads"]
 ENV PATH=/bin
 $2
 END
-  "$CLUSTER/load-image.sh" "$("$CLUSTER/build-image.sh" "$image" "$context")"
+  while read -r image; do
+    "$CLUSTER/load-image.sh" "$("$CLUSTER/build-image.sh" "$image" "$TMP/root" "$TMP/Dockerfile")" </dev/null
+  done < <(grep "^localhost/$1:" <<<"$images")
 }
 
 need_tools /bin/busybox:busybox-static /bin/bash-static:bash-static buildah:buildah
 (compile)
-mkdir "$context/bin"
-install -m 0755 /bin/busybox "$context/bin/busybox"
-install -m 0755 /bin/bash-static "$context/bin/bash"
+images=$(KUBE_TEST_REPO_LIST=$CLUSTER/../external/registries.yaml "$bin/external.test" -list-images)
+# busybox has nsenter, by which the suite looks at a node. But its dd knows no nocache, and its shell runs no other dd.
+"$CLUSTER/../../hack/with-libraries.sh" "$TMP/root" dd
+install -m 0755 /bin/busybox "$TMP/root/bin/busybox"
+install -m 0755 /bin/bash-static "$TMP/root/bin/bash"
+ln -s bash "$TMP/root/bin/sh"
 image busybox 'CMD ["/bin/sh"]'
-install -m 0755 "$bin/agnhost" "$context/bin/agnhost"
+image glibc-dns-testing 'CMD ["/bin/sh"]'
+image nginx 'CMD ["/bin/sleep", "86400"]' # only its shell is used
+install -m 0755 "$bin/agnhost" "$TMP/root/bin/agnhost"
 image agnhost 'ENTRYPOINT ["/bin/agnhost"]
 CMD ["pause"]'
