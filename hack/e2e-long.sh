@@ -174,13 +174,11 @@ external() {
   test/cluster/up.sh
   test/cinder/up.sh
   FLEX_DEPLOY=test/e2e/recipes FLEX_IMAGES=recipes hack/deploy.sh
+  for node in 1 2; do mount_btrfs "$node"; done
   test/external/build.sh
-  test/external/run.sh cinder-iscsi
+  test/external/run.sh
   left=$(test/cinder/leftovers.sh)
   [ -z "$left" ] || die "left in Cinder: $left"
-  test/external/run.sh node-directory
-  for node in 1 2; do mount_btrfs "$node"; done
-  test/external/run.sh btrfs
   for node in 1 2; do test/cluster/node.sh exec "$node" umount -l /var/lib/flex-volumes; done
   take_down
   diff "$TMP/before" <(test/cluster/leftovers.sh) >&2 || die "the lines above were not there before (>), or are missing now (<)"
