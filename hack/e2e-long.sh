@@ -143,7 +143,7 @@ recipes() {
   ticks "$TMP/recipes"
   BACKENDS=lvm ready_for_pages recipes
   mount_btrfs 1
-  run_page docs/recipes/btrfs.md
+  for page in btrfs nfs; do run_page "docs/recipes/$page.md"; done
   test/cluster/node.sh exec 1 umount -l /var/lib/flex-volumes
   for page in loop directory file-server isolated; do run_page "docs/recipes/$page.md"; done
   take_down

@@ -60,6 +60,7 @@ bash_image isolated-provisioner scripts/isolated-provisioner.sh
 [ "${1:-}" = recipes ] || exit 0
 need_tools curl:curl ssh:openssh-client btrfs:btrfs-progs losetup:mount flock:util-linux rbd:ceph-common
 script_image btrfs-provisioner scripts/btrfs-provisioner.sh btrfs flock
+script_image nfs-btrfs-provisioner scripts/nfs-provisioner.sh btrfs flock
 script_image loop-provisioner scripts/loop-provisioner.sh flock
 script_image loop-attacher scripts/loop-attacher.sh losetup
 script_image http-provisioner scripts/http-provisioner.sh curl jq

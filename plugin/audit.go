@@ -2,6 +2,7 @@ package plugin
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -57,12 +58,14 @@ func (c *connection) auditor(cmd *cobra.Command) (*run.Auditor, error) {
 	if err != nil {
 		return nil, err
 	}
-	d, err := Find(cmd.Context(), client, at)
+	ctx, stop := context.WithTimeout(cmd.Context(), timeout)
+	defer stop()
+	d, err := Find(ctx, client, at)
 	if err != nil {
 		return nil, err
 	}
 	d.Serving.KubeAPI = cmp.Or(d.Serving.KubeAPI, inCluster)
-	return run.Connect(cmd.Context(), cfg, d.Serving, d.lease())
+	return run.Connect(ctx, cfg, d.Serving, d.lease())
 }
 
 func uninstallCommand() *cobra.Command {

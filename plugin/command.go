@@ -17,6 +17,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/audit/run"
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/admin"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/quote"
 	"github.com/flex-provisioner/flex-provisioner/internal/version"
 )
 
@@ -28,7 +30,7 @@ var ErrFound = errors.New("something is wrong")
 const (
 	ExitWell   = 0 // all is well, or at work as it is to be
 	ExitFound  = 1 // something is wrong
-	ExitFailed = 2 // the command could not look: a flag, the network, a permission
+	ExitFailed = 2 // the command could not look, or did not do its work: a flag, the network, a permission
 )
 
 // ExitCode returns the exit code of a command that ended with an error.
@@ -44,7 +46,9 @@ func ExitCode(err error) int {
 }
 
 // isFound reports whether a command has looked at everything, and has found something wrong.
-func isFound(err error) bool { return errors.Is(err, ErrFound) || errors.As(err, new(run.FindingsError)) }
+func isFound(err error) bool {
+	return errors.Is(err, ErrFound) || errors.As(err, new(run.FindingsError))
+}
 
 // Command is kubectl flex, with all its commands. now is the time that ages are counted from.
 func Command(now func() time.Time) *cobra.Command {
@@ -52,12 +56,12 @@ func Command(now func() time.Time) *cobra.Command {
 		Use:   "kubectl-flex",
 		Short: "Understand the claims and classes of flex-provisioner",
 		Long: "kubectl flex says why a claim is as it is, and how the classes of flex-provisioner do. What it says is what the dispatcher decides from the same objects.\n" +
-			"The exit code is 0 if all is well or at work, 1 if something is wrong, and 2 if the command could not look.",
+			"The exit code is 0 if all is well or at work, 1 if something is wrong, and 2 if the command could not look, or did not do its work.",
 		Annotations:  map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl flex"},
 		Version:      version.Get().String(),
 		SilenceUsage: true, SilenceErrors: true,
 	}
-	cmd.AddCommand(whyCommand(now), statusCommand(now), logsCommand(), retryCommand(), validateCommand(), auditCommand(), uninstallCommand())
+	cmd.AddCommand(whyCommand(now), statusCommand(now), logsCommand(), retryCommand(), validateCommand(), renderCommand(), historyCommand(now), moveCommand(), auditCommand(), uninstallCommand())
 	return cmd
 }
 
@@ -87,6 +91,9 @@ type target struct {
 
 // open connects to the cluster, and reads what the dispatcher reads.
 func (a *asked) open(ctx context.Context) (*target, error) {
+	if err := checkFormat(a.output); err != nil {
+		return nil, err
+	}
 	at, err := a.at()
 	if err != nil {
 		return nil, err
@@ -113,6 +120,22 @@ func (a *asked) open(ctx context.Context) (*target, error) {
 	}
 	d.Grants, t.dispatcher = consents, d
 	return t, d.Open(ctx)
+}
+
+// openAsAdmin connects as open does, and fails for a user who may not read what the dispatcher reads.
+// stop ends the watches.
+func (a *asked) openAsAdmin(ctx context.Context) (d *Dispatcher, stop func(), err error) {
+	ctx, stop = context.WithTimeout(ctx, timeout)
+	t, err := a.open(ctx)
+	switch {
+	case err != nil:
+	case t.dispatcher == nil:
+		err = fmt.Errorf("you may not %s: ask an administrator of the storage", strings.Join(t.notRead, "; "))
+	default:
+		return t.dispatcher, stop, nil
+	}
+	stop()
+	return nil, nil, err
 }
 
 func whyCommand(now func() time.Time) *cobra.Command {
@@ -152,16 +175,19 @@ func (t *target) why(ctx context.Context, name string) (*Report, error) {
 		if t.dispatcher == nil {
 			return nil, fmt.Errorf("the PersistentVolume %s: you may not %s", pv, strings.Join(t.notRead, "; "))
 		}
-		uid, err := uidOfPV(ctx, t.client, pv)
+		uid, err := t.dispatcher.uidOfPV(ctx, pv)
 		if err != nil {
 			return nil, err
 		}
 		return t.dispatcher.Explain(ctx, uid)
 	}
 	name = strings.TrimPrefix(name, "pvc/")
+	if namespace, of, named := strings.Cut(name, "/"); named {
+		return nil, fmt.Errorf("%s is no name of a claim: must be CLAIM or pv/NAME. The namespace is a flag: %s --namespace=%s", quote.Name(name), quote.Name(of), quote.Name(namespace))
+	}
 	claim, err := t.client.CoreV1().PersistentVolumeClaims(t.namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
-		return nil, fmt.Errorf("get the claim %s/%s: %w", t.namespace, name, err)
+		return nil, fmt.Errorf("get the claim %s in the namespace %s (--namespace names another): %w", quote.Name(name), t.namespace, err)
 	}
 	if t.dispatcher == nil {
 		return ExplainToUser(ctx, t.client, claim, t.notRead)
@@ -169,14 +195,18 @@ func (t *target) why(ctx context.Context, name string) (*Report, error) {
 	return t.dispatcher.Explain(ctx, claim.UID)
 }
 
-// uidOfPV returns the UID of the claim that a PV was made for.
-func uidOfPV(ctx context.Context, client kubernetes.Interface, name string) (types.UID, error) {
-	pv, err := client.CoreV1().PersistentVolumes().Get(ctx, name, metav1.GetOptions{})
-	if err != nil {
-		return "", fmt.Errorf("get the PersistentVolume %s: %w", name, err)
-	}
-	if uid := pv.Annotations[contract.AnnClaimUID]; uid != "" {
+// uidOfPV returns the UID of the claim that a PV was made for. It need not exist if Jobs for that claim
+// do: they may undo what they have made.
+func (d *Dispatcher) uidOfPV(ctx context.Context, name string) (types.UID, error) {
+	pv, err := d.Client.CoreV1().PersistentVolumes().Get(ctx, name, metav1.GetOptions{})
+	if uid, named := strings.CutPrefix(name, contract.PVName("")); apierrors.IsNotFound(err) && named && len(d.caches.Jobs.By(cluster.ByUID, uid)) > 0 {
 		return types.UID(uid), nil
 	}
-	return "", fmt.Errorf("the PersistentVolume %s was not made by flex-provisioner: it lacks the annotation %s", name, contract.AnnClaimUID)
+	if err != nil {
+		return "", fmt.Errorf("get the PersistentVolume %s: %w", quote.Name(name), err)
+	}
+	if err := whyNotMade(pv, d.Serving.Provisioner); err != nil {
+		return "", fmt.Errorf("the PersistentVolume %s: %w", name, err)
+	}
+	return types.UID(pv.Annotations[contract.AnnClaimUID]), nil
 }

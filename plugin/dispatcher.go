@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,11 +13,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/options"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/quote"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/resolve"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/slots"
 )
@@ -28,12 +31,15 @@ type Dispatcher struct {
 	// Serving are the flags of the Deployment At, which also names the lease.
 	Serving options.Serving
 	At      types.NamespacedName
+	Image   string
+	// Election says where the lease is by which the replicas choose their leader.
+	Election options.Election
 	// Grants answers whether a claim may be cloned into another namespace. Nil means never.
 	Grants cluster.Grants
 
 	caches *cluster.Caches
-	// idle is why no dispatcher is at work, or nothing.
-	idle string
+	// leader holds the lease, idle is why no dispatcher is at work, each empty for none.
+	leader, idle string
 }
 
 // Find reads the flags of the dispatcher that is deployed as at.
@@ -43,11 +49,17 @@ func Find(ctx context.Context, client kubernetes.Interface, at types.NamespacedN
 		return nil, fmt.Errorf("get the dispatcher's Deployment %s (--dispatcher names it): %w", at, err)
 	}
 	serving, err := options.Of(deployment)
-	return &Dispatcher{Client: client, Clock: clock.RealClock{}, Serving: serving, At: at}, err
+	if err != nil {
+		return nil, err
+	}
+	election, err := options.ElectionOf(deployment)
+	return &Dispatcher{
+		Client: client, Clock: clock.RealClock{}, Serving: serving, At: at, Election: election, Image: quote.Name(options.ContainerOf(deployment).Image),
+	}, err
 }
 
 // errNotSynced is the error of caches that were not filled in time.
-var errNotSynced = errors.New("the API server did not list all objects in time")
+var errNotSynced = errors.New("the API server did not list all objects in time: it does not answer, or refuses a list or a watch that it has said to allow")
 
 // Open fills the caches. They are filled until ctx ends.
 func (d *Dispatcher) Open(ctx context.Context) (err error) {
@@ -59,17 +71,30 @@ func (d *Dispatcher) Open(ctx context.Context) (err error) {
 	if !d.caches.WaitForSync(ctx) {
 		return errNotSynced
 	}
-	lease, err := d.Client.CoordinationV1().Leases(d.At.Namespace).Get(ctx, options.Name, metav1.GetOptions{})
+	return d.readLease(ctx)
+}
+
+// readLease finds which replica leads. Without a lease, or the permission to read it, nothing is said
+// of that.
+func (d *Dispatcher) readLease(ctx context.Context) error {
+	if d.Election.Without {
+		return nil
+	}
+	lease, err := d.Client.CoordinationV1().Leases(d.lease().Namespace).Get(ctx, options.Name, metav1.GetOptions{})
+	if apierrors.IsForbidden(err) {
+		return nil
+	}
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("get the dispatcher's lease %s: %w", d.lease(), err)
 	}
 	d.idle = whyIdle(lease, err == nil, d.Clock.Now())
+	d.leader = shownName(ptr.Deref(lease.Spec.HolderIdentity, ""))
 	return nil
 }
 
 // lease names the lease that all replicas share.
 func (d *Dispatcher) lease() types.NamespacedName {
-	return types.NamespacedName{Namespace: d.At.Namespace, Name: options.Name}
+	return types.NamespacedName{Namespace: cmp.Or(d.Election.Namespace, d.At.Namespace), Name: options.Name}
 }
 
 // Close waits for the watches to end, after the context of Open has ended.
@@ -87,21 +112,21 @@ func whyIdle(lease *coordinationv1.Lease, exists bool, now time.Time) string {
 	case lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == "":
 		return "no dispatcher leads"
 	case lease.Spec.RenewTime == nil || now.Sub(lease.Spec.RenewTime.Time) > renewedWithin:
-		return "the dispatcher " + *lease.Spec.HolderIdentity + " has not renewed its lease for a minute"
+		return "the dispatcher " + quote.Name(*lease.Spec.HolderIdentity) + " has not renewed its lease for a minute"
 	default:
 		return ""
 	}
 }
 
-// next returns what the dispatcher does next for a UID, from what it would see.
-func (d *Dispatcher) next(ctx context.Context, uid types.UID) (*observe.Observation, decide.Action, error) {
+// next returns what the dispatcher does next for a UID, from what it would see, and a hint.
+func (d *Dispatcher) next(ctx context.Context, uid types.UID, hint observe.Hint) (*observe.Observation, decide.Action, error) {
 	resolver, free, err := d.resolver()
 	if err != nil {
 		return nil, nil, err
 	}
 	observer := &observe.Observer{Clock: d.Clock, AheadOfBinder: d.Serving.AheadOfBinder, Resolver: resolver}
 	for {
-		o, err := observer.Observe(ctx, d.caches.Cached(), uid, observe.Hint{})
+		o, err := observer.Observe(ctx, d.caches.Cached(), uid, hint)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -8,9 +8,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 	"github.com/flex-provisioner/flex-provisioner/plugin"
 )
@@ -75,6 +77,9 @@ func TestTheLastLinesNameCauseAndRemedy(t *testing.T) {
 				claim := c.CreateClaim("data", b.claim)
 				c.Advance(20 * time.Second)
 				r := why(c, claim.UID)
+				if page := reason.Page(r.Reason); (page == "") != (r.Reason == "") || page != "" && !strings.Contains(lastLines(c, r, 5), "more    "+page) {
+					c.T.Errorf("the reason %q has the page %q in:\n%s", r.Reason, page, lastLines(c, r, 5))
+				}
 				last := lastLines(c, r, 3)
 				if r.State != plugin.Failed || !strings.Contains(last, b.cause) || !strings.Contains(last, b.remedy) {
 					c.T.Errorf("state %s, want the cause %q and the remedy %q in the last lines:\n%s", r.State, b.cause, b.remedy, last)
@@ -137,7 +142,52 @@ func TestACauseIsThatOfTheEvent(t *testing.T) {
 		claim := c.CreateClaim("data")
 		c.Advance(20 * time.Second)
 		r := why(c, claim.UID)
-		c.MustContain("PersistentVolumeClaim app/data", r.Reason, []string{r.Cause})
+		c.MustEmitSome("PersistentVolumeClaim/data", r.Reason, r.Cause)
+	})
+}
+
+// What is said of a volume that has data never touches its claim.
+func TestTheRemedyOfAnExpandKeepsTheClaim(t *testing.T) {
+	inWorld(t, func(c *fakecluster.Cluster) {
+		c.SetUpExpandableGold(func(r *fakecluster.Run) fakecluster.Exit {
+			if r.Verb == contract.Expand {
+				return fakecluster.Exit{Code: contract.ExitBadRequest, Message: "claim: at most 1Gi"}
+			}
+			return fakecluster.Works(r)
+		})
+		c.Start()
+		claim := c.CreateClaim("data")
+		c.Until("it is bound", time.Minute, c.IsBound("data"))
+		fakecluster.Update(c, fakecluster.User, claim, func(claim *corev1.PersistentVolumeClaim) {
+			claim.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse("2Gi")
+		})
+		c.Advance(20 * time.Second)
+		r := why(c, claim.UID)
+		if r.State != plugin.Failed || r.Reason != "VolumeResizeFailed" || !strings.Contains(r.Remedy, "request a size") || strings.Contains(r.Remedy, "delete") {
+			c.T.Errorf("got %+v", r)
+		}
+	})
+}
+
+// The claim no longer exists, and its PersistentVolume is named.
+func TestAFailedDeleteIsExplainedByItsPersistentVolume(t *testing.T) {
+	inWorld(t, func(c *fakecluster.Cluster) {
+		c.SetUpGold(func(r *fakecluster.Run) fakecluster.Exit {
+			if r.Verb == contract.Delete {
+				return fakecluster.Exit{Code: contract.ExitNoPerm, Message: "login refused"}
+			}
+			return fakecluster.Works(r)
+		})
+		c.Start()
+		claim := c.CreateClaim("data")
+		c.Until("it is bound", time.Minute, c.IsBound("data"))
+		fakecluster.Delete(c, fakecluster.User, claim)
+		c.Advance(20 * time.Second)
+		r := why(c, claim.UID)
+		if r.State != plugin.Failed || r.Reason != "VolumeFailedDelete" || !strings.Contains(r.Remedy, "kubectl flex retry pv/pvc-"+string(claim.UID)) {
+			c.T.Errorf("got %+v", r)
+		}
+		lastLines(c, r, 3)
 	})
 }
 

@@ -24,25 +24,34 @@ func logsCommand() *cobra.Command {
 			"What a storage writes to its log is printed as it is.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			t, err := a.open(cmd.Context())
+			client, run, err := a.findRun(cmd.Context(), args[0], attempt)
 			if err != nil {
 				return err
 			}
-			r, err := t.why(cmd.Context(), args[0])
-			if err != nil {
-				return err
-			}
-			run, err := runOfAttempt(r, attempt)
-			if err != nil {
-				return err
-			}
-			return printLogs(cmd.Context(), t.client, run, &corev1.PodLogOptions{Follow: follow}, cmd.OutOrStdout())
+			return printLogs(cmd.Context(), client, run, &corev1.PodLogOptions{Follow: follow}, cmd.OutOrStdout())
 		},
 	}
 	a.connection.addFlags(cmd.Flags())
 	cmd.Flags().IntVar(&attempt, "attempt", 0, "print the newest Job of this attempt; default: the newest of all")
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "print what is still being written")
 	return cmd
+}
+
+// findRun returns the newest run of an attempt for a claim or PV, and a client. Only what is printed
+// after that may take any time: it may be followed.
+func (a *asked) findRun(ctx context.Context, name string, attempt int) (kubernetes.Interface, Run, error) {
+	ctx, stop := context.WithTimeout(ctx, timeout)
+	defer stop()
+	t, err := a.open(ctx)
+	if err != nil {
+		return nil, Run{}, err
+	}
+	r, err := t.why(ctx, name)
+	if err != nil {
+		return nil, Run{}, err
+	}
+	run, err := runOfAttempt(r, attempt)
+	return t.client, run, err
 }
 
 // runOfAttempt returns the newest run of an attempt, or of all attempts if that is 0.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,6 +14,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/quote"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 )
 
 // printer prints what a command has found.
@@ -20,6 +23,14 @@ type printer struct {
 	out io.Writer
 	now time.Time
 	err error
+}
+
+// checkFormat returns why an output format is none, or nil.
+func checkFormat(format string) error {
+	if slices.Contains([]string{"", "json", "yaml"}, format) {
+		return nil
+	}
+	return fmt.Errorf("--output=%s: must be json or yaml", quote.Name(format))
 }
 
 // printObject prints an object in a format of machines. It reports whether that was one.
@@ -35,7 +46,7 @@ func printObject(out io.Writer, format string, obj any) (bool, error) {
 	case "yaml":
 		text, err = yaml.Marshal(obj)
 	default:
-		return true, fmt.Errorf("--output=%s: must be json or yaml", format)
+		return true, checkFormat(format)
 	}
 	if err != nil {
 		return true, fmt.Errorf("print the %T: %w", obj, err)
@@ -72,9 +83,13 @@ func (p *printer) report(r *Report) error {
 		p.printf("  you may not read: %s\n", strings.Join(r.NotRead, "; "))
 	}
 	p.printf("state   %s%s\n", r.State, inParentheses(r.Reason))
+	p.line("more", reason.Page(r.Reason))
 	p.line("cause", r.Cause)
 	p.line("remedy", r.Remedy)
 	p.line("next", p.next(r))
+	for _, text := range r.Warnings {
+		p.line("warning", text)
+	}
 	return p.err
 }
 
@@ -129,9 +144,9 @@ func (p *printer) next(r *Report) string {
 	case r.NextAt == nil:
 		return r.Next
 	case r.Next == "":
-		return "checked again in " + duration.HumanDuration(r.NextAt.Sub(p.now))
+		return "checked again in " + duration.HumanDuration(max(r.NextAt.Sub(p.now), 0))
 	default:
-		return r.Next + ", in " + duration.HumanDuration(r.NextAt.Sub(p.now))
+		return r.Next + ", in " + duration.HumanDuration(max(r.NextAt.Sub(p.now), 0))
 	}
 }
 
@@ -145,7 +160,7 @@ func (p *printer) run(r Run) {
 		p.printf(", with %d other claims", r.Claims-1)
 	}
 	switch {
-	case r.Ended == nil:
+	case r.Verdict == "":
 		p.printf(": not ended\n")
 	case r.Verdict == string(contract.Done):
 		p.printf(": %s\n", r.Verdict)

@@ -47,6 +47,12 @@ type Report struct {
 	NextAt *metav1.Time `json:"nextAt,omitempty"`
 	// NotRead are the objects that the user may not read.
 	NotRead []string `json:"notRead,omitempty"`
+	// Warnings are what does not keep the claim from its volume, and should be corrected.
+	Warnings []string `json:"warnings,omitempty"`
+
+	// failed is the verdict of the run that Cause is about, empty if it is about none. made is the UID
+	// of the claim for which the volume was made, empty if it was made for this one.
+	failed, made string
 }
 
 // Run is one Job.

@@ -1,14 +1,17 @@
 package plugin
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/admin"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
 )
 
 func retryCommand() *cobra.Command {
@@ -33,7 +36,7 @@ func retryCommand() *cobra.Command {
 	return cmd
 }
 
-// retry annotates the newest Job for a claim or PV, and returns its name.
+// retry annotates the Job after which the next attempt for a claim or PV waits, and returns its name.
 func (a *asked) retry(ctx context.Context, name string) (string, error) {
 	t, err := a.open(ctx)
 	if err != nil {
@@ -49,15 +52,23 @@ func (a *asked) retry(ctx context.Context, name string) (string, error) {
 	return t.dispatcher.Retry(ctx, r)
 }
 
-// Retry asks for the next attempt after the newest Job of a report, and returns the Job's name.
+// Retry asks for the next attempt of a report, on the Job after which that waits, and returns the
+// Job's name.
 func (d *Dispatcher) Retry(ctx context.Context, r *Report) (string, error) {
 	if len(r.Runs) == 0 {
 		return "", errors.New("no Job exists, so no attempt has failed: kubectl flex why says what the claim waits for")
 	}
-	last := r.Runs[len(r.Runs)-1]
-	job := d.caches.Jobs.Named(last.Job)
-	if last.Ended == nil || job == nil {
-		return "", fmt.Errorf("the Job %s has not ended: an attempt is at work", last.Job)
+	o, action, err := d.next(ctx, types.UID(cmp.Or(r.made, r.UID)), observe.Hint{})
+	if err != nil {
+		return "", err
 	}
-	return last.Job, admin.AskForRetry(ctx, d.Client, job)
+	if last := newest(o.View.Runs); last != nil && last.Unfinished {
+		return "", fmt.Errorf("the Job %s has not ended: an attempt is at work", r.Runs[len(r.Runs)-1].Job)
+	}
+	last := awaited(o)
+	if !isIdle(action) || last == nil {
+		return "", errors.New("no attempt waits for the end of a pause: kubectl flex why says what is done next")
+	}
+	job := o.Jobs[last.Name]
+	return job.Namespace + "/" + job.Name, admin.AskForRetry(ctx, d.Client, job)
 }

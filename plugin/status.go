@@ -13,9 +13,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/duration"
 	storagehelpers "k8s.io/component-helpers/storage/volume"
 
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/quote"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/slots"
 )
@@ -24,9 +28,11 @@ import (
 type Status struct {
 	metav1.TypeMeta `json:",inline"`
 
-	// Dispatcher is its Deployment, "namespace/name", and Idle is why none is at work, empty if one
-	// is.
+	// Dispatcher is its Deployment, "namespace/name", with its Image. Leader is the replica that holds
+	// the lease, and Idle is why none is at work, empty if one is.
 	Dispatcher string  `json:"dispatcher"`
+	Image      string  `json:"image"`
+	Leader     string  `json:"leader,omitempty"`
 	Idle       string  `json:"idle,omitempty"`
 	Classes    []Class `json:"classes,omitempty"`
 }
@@ -36,8 +42,10 @@ type Class struct {
 	Name   string `json:"name"`
 	Config string `json:"config,omitempty"` // namespace/name of the ConfigMap
 	Image  string `json:"image,omitempty"`
-	// Problem is why no claim of the class can be provisioned, empty if they can.
+	// Problem is why no claim of the class can be provisioned, empty if they can. Warning is why the
+	// last valid config revision serves the class, and not what its ConfigMap says now.
 	Problem string `json:"problem,omitempty"`
+	Warning string `json:"warning,omitempty"`
 	// Slots are those of max-parallel, Used are the Jobs that hold one.
 	Slots int `json:"slots"`
 	Used  int `json:"used"`
@@ -45,36 +53,43 @@ type Class struct {
 	Bound   int          `json:"bound"`
 	Pending int          `json:"pending"`
 	Oldest  *metav1.Time `json:"oldest,omitempty"`
-	// Causes are why claims are pending that have failed, the most frequent first.
+	// Causes are why claims are pending that have failed, why volumes are not deleted and why others do
+	// not grow, the most frequent first.
 	Causes []Cause `json:"causes,omitempty"`
 }
 
-// Cause is why some claims of a class are pending.
+// Cause is what is in the way of some claims of a class, or of the deletion of their volumes.
 type Cause struct {
 	Reason string `json:"reason,omitempty"`
 	Cause  string `json:"cause"`
 	Remedy string `json:"remedy,omitempty"`
 	Claims int    `json:"claims"`
-	// Example is one of the claims, "namespace/name".
+	// Example is one of the claims, "namespace/name", or "pv/NAME" if that no longer exists.
 	Example string `json:"example"`
 }
 
-// Status says how the classes of the dispatcher do.
-func (d *Dispatcher) Status(ctx context.Context) (*Status, error) {
+// Status says how the classes of the dispatcher do, or those that are named.
+func (d *Dispatcher) Status(ctx context.Context, only ...string) (*Status, error) {
+	for _, name := range only {
+		if class := d.caches.Classes.Named(name); class == nil || class.Provisioner != d.Serving.Provisioner {
+			return nil, fmt.Errorf("no StorageClass with the provisioner %s has the name %s", d.Serving.Provisioner, quote.Name(name))
+		}
+	}
 	s := &Status{
 		TypeMeta:   metav1.TypeMeta{APIVersion: Version, Kind: "Status"},
-		Dispatcher: d.At.String(), Idle: d.idle,
+		Dispatcher: d.At.String(), Image: d.Image, Leader: d.leader, Idle: d.idle,
 	}
 	byClass := map[string][]*corev1.PersistentVolumeClaim{}
 	for _, claim := range d.caches.Claims.All() {
 		name := storagehelpers.GetPersistentVolumeClaimClass(claim)
 		byClass[name] = append(byClass[name], claim)
 	}
+	toDelete := d.toDelete()
 	for _, class := range d.caches.Classes.All() {
-		if class.Provisioner != d.Serving.Provisioner {
+		if class.Provisioner != d.Serving.Provisioner || len(only) > 0 && !slices.Contains(only, class.Name) {
 			continue
 		}
-		c, err := d.statusOf(ctx, class, byClass[class.Name])
+		c, err := d.statusOf(ctx, class, byClass[class.Name], toDelete[class.Name])
 		if err != nil {
 			return nil, err
 		}
@@ -84,11 +99,22 @@ func (d *Dispatcher) Status(ctx context.Context) (*Status, error) {
 	return s, nil
 }
 
-// explained is how many pending claims of a class are explained, the oldest first: each costs as
+// toDelete returns the UIDs of the claims whose volumes are to be deleted, by their class.
+func (d *Dispatcher) toDelete() map[string][]types.UID {
+	out := map[string][]types.UID{}
+	for _, pv := range d.caches.PVs.All() {
+		if (pv.DeletionTimestamp != nil || pvs.IsReleased(pv)) && whyNotMade(pv, d.Serving.Provisioner) == nil {
+			out[pv.Spec.StorageClassName] = append(out[pv.Spec.StorageClassName], types.UID(pv.Annotations[contract.AnnClaimUID]))
+		}
+	}
+	return out
+}
+
+// explained is how many claims of a class are explained, the oldest pending ones first: each costs as
 // much as a look of the dispatcher.
 const explained = 500
 
-func (d *Dispatcher) statusOf(ctx context.Context, class *storagev1.StorageClass, claims []*corev1.PersistentVolumeClaim) (Class, error) {
+func (d *Dispatcher) statusOf(ctx context.Context, class *storagev1.StorageClass, claims []*corev1.PersistentVolumeClaim, toDelete []types.UID) (Class, error) {
 	resolver, free, err := d.resolver()
 	if err != nil {
 		return Class{}, err
@@ -97,16 +123,23 @@ func (d *Dispatcher) statusOf(ctx context.Context, class *storagev1.StorageClass
 	if p := today.Target.Problem; p != nil {
 		c.Problem = quote.Lines(p.Note)
 	} else {
-		c.Config, c.Image, c.Slots = today.Config.Source.Namespace+"/"+today.Config.Source.Name, today.Config.Image, today.Config.MaxParallel
+		c.Config, c.Image, c.Slots = today.Config.Source.Namespace+"/"+today.Config.Source.Name, quote.Name(today.Config.Image), today.Config.MaxParallel
 		c.Used = len(free.Holders(slots.KeyOf(today.Config.Source)))
 	}
+	if old := today.Fallback; old != nil {
+		c.Warning = quote.Lines(old.Note)
+	}
 	var pending []*corev1.PersistentVolumeClaim
+	var others []types.UID
 	for _, claim := range claims {
-		if claim.Spec.VolumeName != "" {
-			c.Bound++
+		switch {
+		case claim.Status.Phase != corev1.ClaimBound:
+			pending = append(pending, claim)
 			continue
+		case observe.WantsMore(claim) || len(claim.Status.AllocatedResourceStatuses) > 0:
+			others = append(others, claim.UID)
 		}
-		pending = append(pending, claim)
+		c.Bound++
 	}
 	slices.SortFunc(pending, func(a, b *corev1.PersistentVolumeClaim) int {
 		return a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
@@ -114,24 +147,29 @@ func (d *Dispatcher) statusOf(ctx context.Context, class *storagev1.StorageClass
 	if c.Pending = len(pending); c.Pending > 0 {
 		c.Oldest = timeOf(pending[0].CreationTimestamp.Time)
 	}
-	c.Causes, err = d.causes(ctx, pending[:min(len(pending), explained)])
+	var uids []types.UID
+	for _, claim := range pending {
+		uids = append(uids, claim.UID)
+	}
+	uids = slices.Concat(uids, toDelete, others)
+	c.Causes, err = d.causes(ctx, uids[:min(len(uids), explained)])
 	return c, err
 }
 
 // causes groups claims by what is in their way.
-func (d *Dispatcher) causes(ctx context.Context, pending []*corev1.PersistentVolumeClaim) ([]Cause, error) {
+func (d *Dispatcher) causes(ctx context.Context, uids []types.UID) ([]Cause, error) {
 	found := map[string]*Cause{}
-	for _, claim := range pending {
-		r, err := d.Explain(ctx, claim.UID)
+	for _, uid := range uids {
+		r, err := d.Explain(ctx, uid)
 		if err != nil {
 			return nil, err
 		}
 		if r.State != Failed || d.idle != "" {
 			continue
 		}
-		key := cmp.Or(r.Reason, r.Cause)
+		key := cmp.Or(r.Reason, r.Cause) + "\n" + r.failed // a full storage and a refused login have the same reason
 		if found[key] == nil {
-			found[key] = &Cause{Reason: r.Reason, Cause: r.Cause, Remedy: r.Remedy, Example: r.Claim}
+			found[key] = &Cause{Reason: r.Reason, Cause: r.Cause, Remedy: r.Remedy, Example: r.example()}
 		}
 		found[key].Claims++
 	}
@@ -151,21 +189,16 @@ func statusCommand(now func() time.Time) *cobra.Command {
 		Use:   "status [CLASS...]",
 		Short: "Show the classes with their configs, Jobs and waiting claims, and what is in the way of these",
 		RunE: func(cmd *cobra.Command, only []string) error {
-			ctx, stop := context.WithTimeout(cmd.Context(), timeout)
-			defer stop()
-			t, err := a.open(ctx)
-			switch {
-			case err != nil:
-				return err
-			case t.dispatcher == nil:
-				return fmt.Errorf("you may not %s: kubectl flex why CLAIM needs less", t.notRead[0])
-			}
-			s, err := t.dispatcher.Status(ctx)
+			ctx, end := context.WithTimeout(cmd.Context(), timeout)
+			defer end()
+			d, stop, err := a.openAsAdmin(ctx)
 			if err != nil {
 				return err
 			}
-			if len(only) > 0 {
-				s.Classes = slices.DeleteFunc(s.Classes, func(c Class) bool { return !slices.Contains(only, c.Name) })
+			defer stop()
+			s, err := d.Status(ctx, only...)
+			if err != nil {
+				return err
 			}
 			printed, err := printObject(cmd.OutOrStdout(), a.output, s)
 			if !printed {
@@ -180,22 +213,30 @@ func statusCommand(now func() time.Time) *cobra.Command {
 
 // found returns ErrFound if anything is wrong.
 func (s *Status) found() error {
-	if s.Idle != "" || slices.ContainsFunc(s.Classes, func(c Class) bool { return c.Problem != "" || len(c.Causes) > 0 }) {
+	if s.Idle != "" || slices.ContainsFunc(s.Classes, func(c Class) bool { return c.Problem != "" || c.Warning != "" || len(c.Causes) > 0 }) {
 		return ErrFound
 	}
 	return nil
 }
 
 func (p *printer) status(s *Status) error {
-	p.printf("dispatcher %s\n\n", s.Dispatcher)
-	p.table(func(out io.Writer) { p.classes(out, s.Classes) })
+	p.printf("dispatcher %s, image %s, %s leads\n\n", s.Dispatcher, cmp.Or(s.Image, "-"), cmp.Or(s.Leader, "none"))
+	if len(s.Classes) == 0 {
+		p.printf("no StorageClass names its provisioner\n")
+	} else {
+		p.table(func(out io.Writer) { p.classes(out, s.Classes) })
+	}
 	for _, c := range s.Classes {
 		if c.Problem != "" {
 			p.printf("\nclass %s: no claim can be provisioned\n", c.Name)
 			p.line("cause", c.Problem)
 		}
+		if c.Warning != "" {
+			p.printf("\nclass %s: the ConfigMap is not used\n", c.Name)
+			p.line("cause", c.Warning)
+		}
 		for _, cause := range c.Causes {
-			p.printf("\nclass %s: %d pending, such as %s%s\n", c.Name, cause.Claims, cause.Example, inParentheses(cause.Reason))
+			p.printf("\nclass %s: %d failed, such as %s%s\n", c.Name, cause.Claims, cause.Example, inParentheses(cause.Reason))
 			p.line("cause", cause.Cause)
 			p.line("remedy", cause.Remedy)
 		}

@@ -4,19 +4,16 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/kubernetes"
-	storagehelpers "k8s.io/component-helpers/storage/volume"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/quote"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 )
 
 // ExplainToUser says why a claim is as it is, as far as a user knows who may read no Jobs: the
@@ -24,55 +21,65 @@ import (
 func ExplainToUser(ctx context.Context, client kubernetes.Interface, claim *corev1.PersistentVolumeClaim, notRead []string) (*Report, error) {
 	r := newReport(string(claim.UID))
 	size := claim.Spec.Resources.Requests[corev1.ResourceStorage]
-	r.Claim, r.Class, r.Size = claim.Namespace+"/"+claim.Name, storagehelpers.GetPersistentVolumeClaimClass(claim), size.String()
+	r.Claim, r.Class, r.Size = claim.Namespace+"/"+claim.Name, shownClass(claim), size.String()
 	r.Phase, r.Created, r.NotRead = string(claim.Status.Phase), timeOf(claim.CreationTimestamp.Time), notRead
-	r.Volume = claim.Spec.VolumeName
-	if claim.Status.Phase == corev1.ClaimBound && len(claim.Status.AllocatedResourceStatuses) == 0 {
+	r.Volume = shownName(claim.Spec.VolumeName)
+	switch {
+	case claim.DeletionTimestamp != nil:
+		r.State, r.Next = Working, "Kubernetes deletes the claim when no pod uses it"
+		return r, nil
+	case claim.Status.Phase == corev1.ClaimBound && len(claim.Status.AllocatedResourceStatuses) == 0 && !observe.WantsMore(claim):
 		r.State = OK
 		return r, nil
 	}
 	last, err := lastEvent(ctx, client, claim)
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, err
-	case last == nil:
-		r.State, r.Next = Working, "the dispatcher or Kubernetes says more in an event about the claim. An administrator sees more than you"
-	case last.Type == corev1.EventTypeWarning:
-		r.fail(decide.Problem{Reason: last.Reason, Note: last.Message})
-		r.Remedy = cmp.Or(r.Remedy, "ask an administrator, who sees the Job: kubectl flex why --namespace="+claim.Namespace+" "+claim.Name)
-	default:
-		r.State, r.Reason, r.Next = Working, quote.Name(last.Reason), quote.Lines(last.Message)
 	}
-	if result := claim.Annotations[contract.AnnMessage]; r.Cause == "" && result != "" && claim.Annotations[contract.AnnResult] == "failed" {
-		r.State, r.Cause = Failed, quote.Lines(result)
+	if r.judgeEvent(claim, last); r.State == Failed {
+		r.Remedy = cmp.Or(r.Remedy, "ask an administrator, who sees the Job: kubectl flex why --namespace="+claim.Namespace+" "+claim.Name)
 	}
 	return r, nil
 }
 
-// lastEvent returns the newest event about a claim, of any reporter, or nil.
+// judgeEvent says how a claim is doing by the newest event about it, which may be nil, and by its
+// annotations.
+func (r *Report) judgeEvent(claim *corev1.PersistentVolumeClaim, last *corev1.Event) {
+	switch {
+	case last != nil && last.Type == corev1.EventTypeWarning:
+		r.fail(decide.Problem{Reason: last.Reason, Note: last.Message})
+	case claim.Status.Phase == corev1.ClaimLost:
+		r.fail(decide.Problem{Reason: reason.ClaimLost, Note: "Kubernetes takes the claim for one that has lost its volume"})
+	case claim.Annotations[contract.AnnResult] == "failed" && (last == nil || !isAtWork(*last)):
+		r.State, r.Cause = Failed, cmp.Or(quote.Lines(claim.Annotations[contract.AnnMessage]), "the last attempt failed")
+	case last == nil:
+		r.State, r.Next = Working, "the dispatcher or Kubernetes says more in an event about the claim. An administrator sees more than you"
+	default:
+		r.State, r.Reason, r.Next = Working, shownName(last.Reason), quote.Lines(last.Message)
+	}
+}
+
+// isAtWork reports whether an event says that a Job was launched.
+func isAtWork(e corev1.Event) bool {
+	return e.Reason == reason.Provisioning || e.Reason == reason.Resizing
+}
+
+// waiting are the reasons of the events by which the PV controller says, every few seconds, that a claim
+// waits for its provisioner, whatever is in the way of that.
+var waiting = map[string]bool{"ExternalProvisioning": true, "WaitForFirstConsumer": true, "ExternalExpanding": true}
+
+// lastEvent returns the newest event about a claim, of any reporter, or nil. One that only says that
+// the claim waits does not count if there is any other.
 func lastEvent(ctx context.Context, client kubernetes.Interface, claim *corev1.PersistentVolumeClaim) (*corev1.Event, error) {
-	list, err := client.CoreV1().Events(claim.Namespace).List(ctx, metav1.ListOptions{
-		FieldSelector: fields.OneTermEqualSelector("involvedObject.uid", string(claim.UID)).String(),
-	})
-	if apierrors.IsForbidden(err) || err == nil && len(list.Items) == 0 {
+	all, err := eventsAbout(ctx, client, claim)
+	if apierrors.IsForbidden(err) {
 		return nil, nil //nolint:nilnil // nil stands for "none is known"
 	}
 	if err != nil {
 		return nil, fmt.Errorf("list the events about the claim: %w", err)
 	}
-	last := slices.MaxFunc(list.Items, func(a, b corev1.Event) int { return eventTime(a).Compare(eventTime(b)) })
-	return &last, nil
-}
-
-// eventTime returns when an event was seen last. Which field has it depends on the reporter's
-// client.
-func eventTime(e corev1.Event) time.Time {
-	switch {
-	case e.Series != nil:
-		return e.Series.LastObservedTime.Time
-	case !e.LastTimestamp.IsZero():
-		return e.LastTimestamp.Time
-	default:
-		return e.EventTime.Time
+	if last := newestOf(all, func(e corev1.Event) bool { return !waiting[e.Reason] }); last != nil {
+		return last, nil
 	}
+	return newestOf(all, func(corev1.Event) bool { return true }), nil
 }

@@ -76,6 +76,7 @@ type manifests struct {
 	configs  []configInFile
 	classes  []*storagev1.StorageClass
 	accounts []*corev1.ServiceAccount
+	claim    *corev1.PersistentVolumeClaim // the last of the files, or nil
 	// dispatcher is its Deployment, nil if the files have none.
 	dispatcher *appsv1.Deployment
 }
@@ -91,20 +92,9 @@ var errNoConfig = fmt.Errorf("no ConfigMap with the label %s=%s is in the files"
 
 // Validate judges the provisioner ConfigMaps of files, or of the standard input.
 func Validate(files []string, stdin io.Reader, serving options.Serving) (*Validation, error) {
-	var m manifests
-	for _, file := range files {
-		if err := m.read(file, stdin); err != nil {
-			return nil, fmt.Errorf("%s: %w", file, err)
-		}
-	}
-	if len(m.configs) == 0 {
-		return nil, errNoConfig
-	}
-	if m.dispatcher != nil {
-		var err error
-		if serving, err = options.Of(m.dispatcher); err != nil {
-			return nil, err
-		}
+	m, serving, err := readManifests(files, stdin, serving)
+	if err != nil {
+		return nil, err
 	}
 	allowed, err := serving.Allowances()
 	if err != nil {
@@ -117,6 +107,23 @@ func Validate(files []string, stdin io.Reader, serving options.Serving) (*Valida
 		}
 	}
 	return v, nil
+}
+
+// readManifests reads files, or the standard input. The dispatcher's flags are those of its
+// Deployment, if the files have it.
+func readManifests(files []string, stdin io.Reader, serving options.Serving) (m manifests, _ options.Serving, err error) {
+	for _, file := range files {
+		if err := m.read(file, stdin); err != nil {
+			return m, serving, fmt.Errorf("%s: %w", file, err)
+		}
+	}
+	if len(m.configs) == 0 {
+		return m, serving, errNoConfig
+	}
+	if m.dispatcher != nil {
+		serving, err = options.Of(m.dispatcher)
+	}
+	return m, serving, err
 }
 
 func (m *manifests) read(name string, stdin io.Reader) error {
@@ -159,6 +166,8 @@ func (m *manifests) add(obj runtime.Object, file string) {
 		}
 	case *storagev1.StorageClass:
 		m.classes = append(m.classes, o)
+	case *corev1.PersistentVolumeClaim:
+		m.claim = o
 	case *corev1.ServiceAccount:
 		m.accounts = append(m.accounts, o)
 	case *appsv1.Deployment:

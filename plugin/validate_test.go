@@ -109,3 +109,35 @@ func TestFilesWithoutAConfigAreAnError(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+func TestTheJobOfAClaimIsRendered(t *testing.T) {
+	text := strings.ReplaceAll(filer, "%s", "") + `---
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: filer, namespace: flex-provisioner, labels: {flex-provisioner.io/provisioner: "true"}}
+---
+apiVersion: storage.k8s.io/v1
+kind: StorageClass
+metadata: {name: gold}
+provisioner: flex-provisioner.io
+volumeBindingMode: WaitForFirstConsumer
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: data}
+spec: {storageClassName: gold, accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+`
+	var out bytes.Buffer
+	cmd := plugin.Command(time.Now)
+	cmd.SetIn(strings.NewReader(text))
+	cmd.SetOut(&out)
+	cmd.SetArgs([]string{"render", "-f", "-"})
+	if err := cmd.Execute(); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"kind: Job", "image: registry/filer:v1", `"selectedNode":"node1"`, "namespace: flex-provisioner", `"name":"pvc-00000000-`} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("the Job lacks %q:\n%s", want, out.String())
+		}
+	}
+}

@@ -95,7 +95,7 @@ func TestEveryPolicyIsAppliedBoundAndFailsClosed(t *testing.T) {
 // The policies that guard what provisioning pods do name all config namespaces.
 func TestPoliciesOfProvisionersNameEveryConfigNamespace(t *testing.T) {
 	texts, _ := policies(t)
-	for _, name := range []string{"flex-provisioner-pv", "flex-provisioner-secret", "flex-pv-source", "flex-provisioner-gate", "flex-provisioner-record", "flex-provisioner-record-pods", "flex-provisioner-record-revisions", "flex-provisioner-other-pods", "flex-provisioner-mirror-pods"} {
+	for _, name := range []string{"flex-provisioner-pv", "flex-provisioner-secret", "flex-pv-source", "flex-provisioner-gate", "flex-provisioner-record", "flex-provisioner-record-pods", "flex-provisioner-record-revisions", "flex-provisioner-other-pods", "flex-provisioner-mirror-pods", "flex-config"} {
 		if !strings.Contains(texts[name], "['flex-provisioner', '"+nodeDirectories+"'") && !strings.Contains(texts[name], "[flex-provisioner, "+nodeDirectories) {
 			t.Errorf("the policy %s does not name the config namespaces", name)
 		}
@@ -121,7 +121,11 @@ func TestPoliciesUseTheNamesOfTheCode(t *testing.T) {
 		"flex-provisioner-record-pods":      {"'" + config.LabelManagedBy + "'", "'" + config.ManagedBy + "'", "'" + contract.Domain + "'"},
 		"flex-provisioner-record-revisions": {"'" + config.LabelManagedBy + "'", "'" + config.ManagedBy + "'"},
 		"flex-provisioner-other-pods":       {"'" + config.LabelManagedBy + "'", "'" + config.ManagedBy + "'", contract.Domain},
-		"flex-pv-source":                    {"'" + contract.AnnClaimUID + "'", "'" + contract.ProvisionerName + "'"},
+		"flex-config": {
+			"['type'].orValue('') == '" + contract.TypeConfig + "'", celList(config.RunAnywhere, config.RunOnSelected), celList(config.WaitForNode, config.AnyNode, config.ForgetVolume),
+			celList(config.ContainerWrites, config.DispatcherWrites), "['" + contract.SourceClaim + "']", celList(contract.Verbs()...),
+		},
+		"flex-pv-source": {"'" + contract.AnnClaimUID + "'", "'" + contract.ProvisionerName + "'"},
 	} {
 		for _, word := range words {
 			if !strings.Contains(texts[name], word) {
@@ -129,6 +133,15 @@ func TestPoliciesUseTheNamesOfTheCode(t *testing.T) {
 			}
 		}
 	}
+}
+
+// celList returns words as a list of CEL.
+func celList[W ~string](words ...W) string {
+	var out []string
+	for _, word := range words {
+		out = append(out, "'"+string(word)+"'")
+	}
+	return "[" + strings.Join(out, ", ") + "]"
 }
 
 var quotedKey = regexp.MustCompile(`'([^' ]+/[^' ]+)'`)
@@ -288,7 +301,7 @@ func mustAllow(t *testing.T, file, text string) bool {
 	t.Helper()
 	allowances := jobs.Allowances{}
 	flags := read(t, "node-directories", "kustomization.yaml")
-	if filepath.Base(file) == "btrfs.yaml" {
+	if strings.HasSuffix(file, "btrfs.yaml") {
 		flags += read(t, "node-directories", "btrfs", "kustomization.yaml")
 	}
 	for _, m := range allowance.FindAllStringSubmatch(flags, -1) {

@@ -52,7 +52,7 @@ func auditCommand() *cobra.Command {
 	flags.StringVar(&a.Provisioner, "provisioner-name", contract.ProvisionerName, "provisioner name in StorageClasses")
 	flags.StringVar(&a.Namespace, "namespace", options.ConfigNamespace, "namespace of configs, the same as that of the dispatcher")
 	flags.StringSliceVar(&a.ConfigNamespaces, "config-namespaces", nil, "additional namespaces of configs, also those of other dispatchers; only there Jobs count as runs")
-	flags.StringVar(&a.leaseNamespace, "leader-elect-resource-namespace", options.SystemNamespace, "namespace of the dispatcher's leader election lease, which names its config namespaces")
+	flags.StringVar(&a.leaseNamespace, options.FlagElectNamespace, options.SystemNamespace, "namespace of the dispatcher's leader election lease, which names its config namespaces")
 	a.AddAllow(flags)
 	flags.StringVar(&a.KubeAPI, "kube-api", "https://kubernetes.default.svc", "URL of the API server for images, the same as that of the dispatcher")
 	a.AddFlags(flags)

@@ -17,6 +17,7 @@ const root = "../.."
 const (
 	contractPage      = "docs/contract.md"
 	configurationPage = "docs/configuration.md"
+	troubleshootPage  = "docs/troubleshoot.md"
 )
 
 // table is one of a page, found by the first cell of its header.

@@ -118,7 +118,7 @@ func TestSecretIsTriedAgainWhileTheServerCannotAnswer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, s := secretPod(t, test.answers...)
-			code := 0
+			var code int
 			if test.verb == nil {
 				code = p.createSecret()
 			} else {

@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"time"
 
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/quote"
 	"github.com/flex-provisioner/flex-provisioner/plugin"
 )
 
@@ -19,7 +20,7 @@ func execute() int {
 	defer stop()
 	err := plugin.Command(time.Now).ExecuteContext(ctx)
 	if err != nil && !errors.Is(err, plugin.ErrFound) {
-		fmt.Fprintln(os.Stderr, "error:", err)
+		fmt.Fprintln(os.Stderr, "error:", quote.Lines(err.Error())) // it may quote what others have written
 	}
 	return plugin.ExitCode(err)
 }

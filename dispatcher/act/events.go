@@ -129,7 +129,7 @@ func (a *Actor) reportLongRuns(o *observe.Observation, until time.Time) time.Tim
 
 // emitLongRun emits that a run has not ended yet.
 func (a *Actor) emitLongRun(o *observe.Observation, r decide.Run) {
-	regarding, _, _ := a.eventTarget(o, r)
+	regarding, _, _ := EventTarget(o, r)
 	why := map[contract.Verb]string{contract.Provision: reason.Provisioning, contract.Delete: reason.Deleting}[r.Verb]
 	note := fmt.Sprintf("Job %s, attempt %d, since %s", klog.KObj(o.Jobs[r.Name]), r.Attempt, r.Created.UTC().Format(time.RFC3339))
 	a.emit(regarding, o.Jobs[r.Name], corev1.EventTypeNormal, why, note)
@@ -162,7 +162,7 @@ func (a *Actor) reportRun(o *observe.Observation, d decide.RecordOutcome) {
 // emitOutcome emits the verdict and the image's message for the user where the user looks.
 func (a *Actor) emitOutcome(o *observe.Observation, d decide.RecordOutcome) {
 	job := o.Jobs[d.Run.Name]
-	regarding, good, bad := a.eventTarget(o, d.Run)
+	regarding, good, bad := EventTarget(o, d.Run)
 	switch {
 	case d.Success && d.Run.Verb == contract.Expand: // finishResize emits it, when the claim has its size
 	case d.Success && regarding != runtime.Object(job):
@@ -190,9 +190,9 @@ func (a *Actor) emitDiffers(o *observe.Observation, d decide.RecordOutcome, job 
 	}
 }
 
-// eventTarget returns the object on which a run's verdict is emitted, and the reasons for success
+// EventTarget returns the object on which a run's verdict is emitted, and the reasons for success
 // and failure.
-func (a *Actor) eventTarget(o *observe.Observation, run decide.Run) (regarding runtime.Object, good, bad string) {
+func EventTarget(o *observe.Observation, run decide.Run) (regarding runtime.Object, good, bad string) {
 	job := o.Jobs[run.Name]
 	switch {
 	case run.Verb == contract.Provision && o.Claim != nil:
@@ -232,11 +232,20 @@ func FailureNote(o *observe.Observation, d decide.RecordOutcome, job *batchv1.Jo
 	if d.Run.Short(out) {
 		parts = append(parts, fmt.Sprintf("the volume has %s afterwards, and the claim requests %s", d.Run.Reached(out), d.Run.Size()))
 	}
-	parts = append(parts, fmt.Sprintf("%s (%s) of the Job %s/%s, attempt %d", out.Verdict, out, job.Namespace, job.Name, d.Run.Attempt))
+	parts = append(parts, fmt.Sprintf("%s of the Job %s/%s, attempt %d", endOf(out), job.Namespace, job.Name, d.Run.Attempt))
 	if !d.Retry.IsZero() && d.Run.Verb != contract.Delete {
 		parts = append(parts, o.NextAttempt(d))
 	}
 	return strings.Join(parts, "; ")
+}
+
+// endOf returns the verdict of a run that failed, and how it ended. Done is none: people took it for a
+// success.
+func endOf(out runs.Outcome) string {
+	if out.Verdict == contract.Done {
+		return out.String()
+	}
+	return fmt.Sprintf("%s (%s)", out.Verdict, out)
 }
 
 // provisionFault returns why a provision has failed beside its exit code, or although that is 0. It
@@ -253,7 +262,7 @@ func provisionFault(o *observe.Observation, run decide.Run) string {
 	case run.Refused != "":
 		fault = run.Refused
 	case run.Outcome.Verdict == contract.Done:
-		fault = "it did not create the PersistentVolume " + contract.PVName(string(o.UID))
+		fault = "it did not create the PersistentVolume " + contract.PVName(string(o.UID)) + ", as the image must do from " + contract.PVFile
 	}
 	if run.Outcome.Verdict == contract.Done {
 		fault = "the container ended with exit code 0, but " + fault

@@ -78,6 +78,9 @@ func (a *Actor) awaitJob(o *observe.Observation, job *batchv1.Job) {
 	}
 }
 
+// Plan returns what the Job of a single claim is built from.
+func (a *Actor) Plan(m Member) (jobs.Plan, error) { return a.planOf(m, nil) }
+
 // Trim returns as many of the others as fit into one Job with the first. The annotations of its pod
 // are limited in size.
 func (a *Actor) Trim(first Member, others []Member) ([]Member, error) {

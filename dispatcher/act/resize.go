@@ -91,7 +91,7 @@ func (a *Actor) patchStatus(ctx context.Context, o *observe.Observation, status 
 func (a *Actor) leaveToNode(ctx context.Context, o *observe.Observation) error {
 	kind, note := corev1.EventTypeNormal, fmt.Sprintf("the volume has %s; the kubelet expands its file system when a pod uses it", o.PV.Spec.Capacity.Storage())
 	if observe.NodeWorkOf(o.PV) == observe.NodeByHand {
-		kind, note = corev1.EventTypeWarning, byHandNote(o.PV)
+		kind, note = corev1.EventTypeWarning, ByHandNote(o.PV)
 	}
 	note += resizeMessage(o)
 	wrote, err := a.patchResize(ctx, o, corev1.PersistentVolumeClaimNodeResizePending, corev1.PersistentVolumeClaimFileSystemResizePending, note)
@@ -101,9 +101,9 @@ func (a *Actor) leaveToNode(ctx context.Context, o *observe.Observation) error {
 	return err
 }
 
-// byHandNote says that neither the kubelet nor the dispatcher expands the file system, and what the
+// ByHandNote says that neither the kubelet nor the dispatcher expands the file system, and what the
 // administrator does.
-func byHandNote(pv *corev1.PersistentVolume) string {
+func ByHandNote(pv *corev1.PersistentVolume) string {
 	return fmt.Sprintf("the volume has %[1]s, but its file system is not expanded: the kubelet cannot expand a file system on this kind of volume. "+
 		"Remedy: an administrator must rescan the device on the claim's node, expand the file system there (resize2fs, xfs_growfs), and confirm it by: "+
 		"kubectl annotate --overwrite pv %[2]s %[3]s=%[1]s", pv.Spec.Capacity.Storage(), pv.Name, contract.AnnFileSystem)

@@ -47,6 +47,7 @@ func Parse(src Source, provisioner string) (Config, field.ErrorList) {
 	if p.sizes(); len(p.faults) > 0 {
 		return p.cfg, p.faults // what is too large is not looked into
 	}
+	p.properties() // first: a key that is misspelt is why another is missing
 	p.pluginName(provisioner)
 	p.image()
 	p.verbs()
@@ -60,7 +61,6 @@ func Parse(src Source, provisioner string) (Config, field.ErrorList) {
 	p.dataSources()
 	p.attributesClasses()
 	p.requestKeys()
-	p.properties()
 	return p.cfg, few(p.faults)
 }
 

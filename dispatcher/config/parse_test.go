@@ -234,10 +234,10 @@ func TestAllFaultsAreReportedAtOnce(t *testing.T) {
 		got = append(got, f.Field)
 	}
 	want := []string{
-		"data[plugin-name]", "data[image]", "data[image-pull-policy]", "data[verbs]", "data[verbs]", "data[service-account-name]",
+		"data[nodeSelector]", "data[size]", "storageClass.parameters[Size]", "data[plugin-name]", "data[image]", "data[image-pull-policy]", "data[verbs]", "data[verbs]", "data[service-account-name]",
 		"data[node-selector]", "data[node-selector]", "data[node-selector]", "data[run-on]", "data[node-gone]", "data[env-from-secret]",
 		"data[files-from-secret]", "data[timeout]", "data[max-attempts]", "data[max-parallel]", "data[pod-template]",
-		"data[request-keys]", "data[request-keys]", "data[request-keys]", "data[nodeSelector]", "data[size]", "storageClass.parameters[Size]",
+		"data[request-keys]", "data[request-keys]", "data[request-keys]",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got  %v\nwant %v", got, want)

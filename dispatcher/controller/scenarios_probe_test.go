@@ -31,6 +31,9 @@ func TestOfJobsThatCannotStartOneIsKept(t *testing.T) {
 					w.T.Fatalf("%d Jobs are there of %d, want one of %d", len(jobs), n, claims)
 				}
 				for _, claim := range fakecluster.List[*corev1.PersistentVolumeClaim](w) {
+					if !w.saysOf(claim.Name, "an administrator must ") || !w.saysOf(claim.Name, "of the ConfigMap "+fakecluster.ConfigNamespace+"/gold") {
+						w.T.Errorf("%s names no remedy", claim.Name)
+					}
 					if claim.UID != types.UID(jobs[0].Labels[contract.LabelClaimUID]) && !w.saysOf(claim.Name, "no Job is created for this claim yet. The Job "+jobs[0].Namespace+"/"+jobs[0].Name) {
 						w.T.Errorf("%s does not say what it waits for", claim.Name)
 					}

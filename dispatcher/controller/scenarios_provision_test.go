@@ -67,12 +67,24 @@ func TestExitZeroWithoutAPVIsAFailure(t *testing.T) {
 		w.Start()
 		w.CreateClaim("data")
 		w.Until("the first run is told", time.Minute, func() bool { return len(w.Events.About("", "ProvisioningFailed")) > 0 })
-		w.MustEmit("PersistentVolumeClaim/data", "ProvisioningFailed", 1, "exit code 0, but it did not create the PersistentVolume pvc-")
+		w.MustEmit("PersistentVolumeClaim/data", "ProvisioningFailed", 1, "exit code 0, but it did not create the PersistentVolume pvc-", contract.PVFile)
+		w.MustNotContain("", "Done (exit code 0)")
 		w.Until("it shows", time.Second, func() bool { return w.Claim("data").Annotations[contract.AnnResult] == "failed" })
 		w.Until("the claim is bound", time.Minute, w.IsBound("data"))
 		if n := len(w.CreatedJobs("")); n != 2 {
 			w.T.Errorf("%d Jobs, want 2", n)
 		}
+	})
+}
+
+// A claim that waits cannot ask for less: its user waited for the next attempt.
+func TestARefusedRequestIsToBeCreatedAnew(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.SetUpGold(fakecluster.Fails(contract.ExitBadRequest, "claim: no ReadWriteMany here"))
+		w.Start()
+		w.CreateClaim("data")
+		w.Advance(time.Minute)
+		w.MustEmit(onData, "ProvisioningFailed", 1, "no ReadWriteMany here", "next attempt in 10m0s, with the same request. Remedy: delete the claim, and create it anew")
 	})
 }
 

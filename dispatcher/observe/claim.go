@@ -140,5 +140,9 @@ func (o *Observation) ClonedFrom() string {
 // NextAttempt says when the next attempt starts.
 func (o *Observation) NextAttempt(d decide.RecordOutcome) string {
 	full := d.Run.Verb == contract.Provision && d.Run.Outcome.Verdict == contract.NoCapacity
-	return reason.NextAttempt(d.Retry.Sub(d.Run.Outcome.Finished), full && o.View.Provision.NodeSelected)
+	next := reason.NextAttempt(d.Retry.Sub(d.Run.Outcome.Finished), full && o.View.Provision.NodeSelected)
+	if d.Run.Verb == contract.Provision && d.Run.Outcome.Verdict == contract.BadRequest {
+		next += reason.SameRequest
+	}
+	return next
 }

@@ -115,7 +115,7 @@ func (b *Observer) probeBefore(o *Observation, verb contract.Verb, t decide.Targ
 	}
 	start := o.StartOf(verb)
 	for _, one := range b.Caches.StuckLike(start.Revision, start.Nodes, b.Clock.Now()).Believed(o.NodeOfCancelled(verb)) {
-		return &decide.Problem{Reason: one.Reason, Note: reason.BehindProbe(one.Namespace, one.Name, one.Note)}
+		return &decide.Problem{Reason: one.Reason, Note: reason.BehindProbe(one.Namespace, one.Name, noteOf(one.Job, one.Stuck))}
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package observe
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -14,6 +15,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
@@ -72,9 +74,16 @@ func (b *Observer) observeStuck(ctx context.Context, run *decide.Run, job *batch
 	if stuck == nil {
 		return
 	}
-	run.Stuck = decide.Problemf(stuck.Reason, "the Job %s: %s", job.Name, stuck.Note)
+	run.Stuck = decide.Problemf(stuck.Reason, "the Job %s: %s", job.Name, noteOf(job, stuck))
 	run.Idle = (stuck.Unstarted || stuck.NodeLost) && !run.Terminating
 	run.Void = run.Void || !run.Terminating && (stuck.GiveUp || stuck.Unstarted && b.isScheduledAnew(job) || b.probeInsteadOf(job, stuck) != "")
+}
+
+// noteOf returns why a Job makes no progress, with the remedy. A user who reads it finds the config by
+// nothing else: the Job is in a namespace that the user may not read.
+func noteOf(job *batchv1.Job, stuck *runs.Stuck) string {
+	namespace, revision, _ := strings.Cut(job.Annotations[contract.AnnRevision], "/")
+	return reason.WithStartRemedy(stuck.Reason, stuck.Note, namespace, config.NameOfRevision(revision))
 }
 
 // observeOutcome reads the outcome of a run that has ended, from its record where there is one.

@@ -2,10 +2,12 @@ package options
 
 import (
 	"fmt"
+	"io"
 	"slices"
 
 	"github.com/spf13/pflag"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
@@ -53,18 +55,58 @@ func (s *Serving) AddAllow(f *pflag.FlagSet) {
 	f.StringArrayVar(&s.Allow, "allow", nil, "permission for pods beyond Pod Security restricted: NAMESPACE/host-path=/PATH, NAMESPACE/run-as-user=UID, NAMESPACE/capability=NAME or NAMESPACE/host-network=true; may be repeated")
 }
 
+// Election is where the replicas of a dispatcher choose their leader.
+type Election struct {
+	// Namespace is that of the lease, empty for the Deployment's own.
+	Namespace string
+	// Without is set if there is no lease.
+	Without bool
+}
+
 // Of reads the flags of a dispatcher's Deployment. Its other flags are skipped.
-func Of(d *appsv1.Deployment) (Serving, error) {
-	s := Serving{}
+func Of(d *appsv1.Deployment) (s Serving, err error) {
+	return s, read(d, s.AddFlags)
+}
+
+// ElectionOf reads how the replicas of a dispatcher's Deployment choose their leader.
+func ElectionOf(d *appsv1.Deployment) (e Election, err error) {
+	elects := true
+	err = read(d, func(f *pflag.FlagSet) {
+		f.BoolVar(&elects, FlagElect, true, "")
+		f.StringVar(&e.Namespace, FlagElectNamespace, "", "")
+	})
+	e.Without = !elects
+	return e, err
+}
+
+// Flags of the leader election, which are those of Kubernetes' own components.
+const (
+	FlagElect          = "leader-elect"
+	FlagElectNamespace = "leader-elect-resource-namespace"
+)
+
+// read reads some flags of a dispatcher's Deployment.
+func read(d *appsv1.Deployment, add func(*pflag.FlagSet)) error {
 	f := pflag.NewFlagSet(Name, pflag.ContinueOnError)
 	f.ParseErrorsAllowlist.UnknownFlags = true
-	s.AddFlags(f)
-	for _, c := range d.Spec.Template.Spec.Containers {
-		if err := f.Parse(c.Args); err != nil {
-			return s, fmt.Errorf("the flags of the container %s of the Deployment %s/%s: %w", c.Name, d.Namespace, d.Name, err)
-		}
+	f.SetOutput(io.Discard)
+	add(f)
+	c := ContainerOf(d)
+	if err := f.Parse(slices.Concat(c.Command, c.Args)); err != nil {
+		return fmt.Errorf("the flags of the container %s of the Deployment %s/%s: %w", c.Name, d.Namespace, d.Name, err)
 	}
-	return s, nil
+	return nil
+}
+
+// ContainerOf returns the dispatcher's container in its Deployment: the one of its name, or else the
+// first. The flags of a sidecar that was added to the pod are not the dispatcher's.
+func ContainerOf(d *appsv1.Deployment) corev1.Container {
+	all := d.Spec.Template.Spec.Containers
+	i := slices.IndexFunc(all, func(c corev1.Container) bool { return c.Name == Name })
+	if len(all) == 0 {
+		return corev1.Container{}
+	}
+	return all[max(i, 0)]
 }
 
 // Namespaces returns where configs are read and their Jobs run. The first is that of --namespace.

@@ -51,8 +51,7 @@ const (
 
 // BehindProbe says that a run waits behind a Job that cannot start.
 func BehindProbe(namespace, job, why string) string {
-	return fmt.Sprintf("no Job is created for this claim yet. The Job %s/%s, with the same config and nodes, cannot start: %s. This claim's Job is created when %s has "+
-		"started or ended", namespace, job, why, job)
+	return fmt.Sprintf("no Job is created for this claim yet. The Job %s/%s, with the same config and nodes, must start or end first, and cannot start: %s", namespace, job, why)
 }
 
 // AllSlotsUsed says what a claim waits for. holders are the Jobs and pods that have the slots.
@@ -135,6 +134,10 @@ func NoFurtherAttempt(attempts int, expand bool, namespace, job, retry string) s
 		"or after kubectl -n %s annotate job %s %s=now", attempts, next, namespace, job, retry)
 }
 
+// SameRequest follows NextAttempt where the request was refused: the spec of a claim that waits does
+// not change any more.
+const SameRequest = ", with the same request. Remedy: delete the claim, and create it anew with a request that the storage can serve"
+
 // NextAttempt says when the next attempt starts. It may start sooner if the node was full and the
 // scheduler is to select another.
 func NextAttempt(pause time.Duration, selectsAgain bool) string {
@@ -162,18 +165,23 @@ func RetainedInDoubt(namespace, job, forget string) string {
 // CouldNotStart says that the container runtime could not start the container of a run.
 func CouldNotStart(why, message string) string {
 	return fmt.Sprintf("the container runtime could not start the container (%s): %s. It has done nothing, and does not count as an attempt. Remedy: an administrator must correct the image, or "+
-		"command and args in the pod-template, in the class's ConfigMap", why, abridge(message))
+		"command and args in the pod-template, in the class's ConfigMap", why, abridge(message, mostQuoted))
 }
+
+// MayNotWritePVs says that a container was refused what every container needs that writes its PV.
+const MayNotWritePVs = "the container's ServiceAccount may not read or write PersistentVolumes: an administrator must bind it to the ClusterRole flex-provisioner-volumes"
 
 // Rejected says that the kubelet did not admit the pod of a run.
 func Rejected(why, message string) string {
 	return fmt.Sprintf("the kubelet did not start the pod (%s): %s. It has done nothing, and does not count as an attempt. Remedy: an administrator must correct what the kubelet says of the node, or "+
-		"change resources or nodes in the class's ConfigMap", why, abridge(message))
+		"change resources or nodes in the class's ConfigMap", why, abridge(message, mostQuoted))
 }
 
+// mostQuoted is how much of a message of Kubernetes is quoted, in bytes.
+const mostQuoted = 400
+
 // abridge shortens a message of Kubernetes, so that the remedy after it fits into an event.
-func abridge(message string) string {
-	const most = 400
+func abridge(message string, most int) string {
 	message = strings.TrimSuffix(message, ".")
 	if len(message) <= most {
 		return message

@@ -22,8 +22,8 @@ const (
 	ClassNotListed = "ClassNotListed"
 	// InvalidConfig: all faults of the config, by field.
 	InvalidConfig = "InvalidConfig"
-	// ConfigWarning: the config is used, but should be changed: a faulty edit, a password in plain
-	// text, nodes that any kubelet may join.
+	// ConfigWarning: the config is used, but should be changed: a password in plain text, nodes that
+	// any kubelet may join.
 	ConfigWarning = "ConfigWarning"
 	// ServiceAccountRefused: the config's ServiceAccount does not exist, or lacks the label.
 	ServiceAccountRefused = "ServiceAccountRefused"

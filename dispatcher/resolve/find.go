@@ -27,7 +27,7 @@ func (f *Resolver) configsFor(r *Resolved) []*corev1.ConfigMap {
 	}
 	found := f.labelledFor(ns, r.Class.Name)
 	if len(found) == 0 {
-		r.Target.Problem = &decide.Problem{Reason: reason.WaitingForConfig, Note: noConfig(r.Class.Name, ns)}
+		r.Target.Problem = &decide.Problem{Reason: reason.WaitingForConfig, Note: f.noConfig(r.Class.Name, ns)}
 	}
 	return found
 }
@@ -84,16 +84,43 @@ func (f *Resolver) listing(namespace, name, class string) *corev1.ConfigMap {
 	return nil
 }
 
-// noConfig says that no ConfigMap is labelled for a class. The name of a class may be longer than
-// the value of a label may be.
-func noConfig(class, namespace string) string {
+// noConfig says that no ConfigMap is labelled for a class, and names the one that may be meant for it.
+// The name of a class may be longer than the value of a label may be.
+func (f *Resolver) noConfig(class, namespace string) string {
 	if len(validation.IsValidLabelValue(class)) == 0 {
-		return fmt.Sprintf("the class %s has no provisioner config. Remedy: create a ConfigMap in the namespace %s with the labels %s=%s and %s=%s",
-			class, namespace, contract.LabelType, contract.TypeConfig, contract.LabelStorageClass, class)
+		near, remedy := f.nearConfig(class, namespace)
+		return fmt.Sprintf("the class %s has no provisioner config%s. Remedy: %screate a ConfigMap in the namespace %s with the labels %s=%s and %s=%s",
+			class, near, remedy, namespace, contract.LabelType, contract.TypeConfig, contract.LabelStorageClass, class)
 	}
 	return fmt.Sprintf("the class %s has no provisioner config, and its name is too long for the label %s of one. Remedy: create the class anew with the parameter %s, "+
 		"the name of a ConfigMap in the namespace %s that has the label %s=%s, and the class in data.classes",
 		class, contract.LabelStorageClass, contract.ParamConfig, namespace, contract.LabelType, contract.TypeConfig)
+}
+
+// nearConfig names the one ConfigMap that may be meant for a class and does not serve it, and says what
+// to do then: it lies in another config namespace, or is labelled for a class that does not exist, or
+// for none. It returns nothing if there is none, or several.
+func (f *Resolver) nearConfig(class, namespace string) (near, remedy string) {
+	if elsewhere := f.Caches.Configs.By(cluster.ByClass, config.ClassLabel(class)); len(elsewhere) == 1 {
+		cm := elsewhere[0]
+		return fmt.Sprintf(" in the namespace %s. The ConfigMap %s/%s is labelled for it, and lies in another namespace", namespace, cm.Namespace, cm.Name),
+			fmt.Sprintf("create the class anew with the parameter %s: %s, or ", contract.ParamConfigNamespace, cm.Namespace)
+	}
+	astray := slices.DeleteFunc(f.Caches.Configs.In(namespace).All(), f.mayServe)
+	if len(astray) != 1 {
+		return "", ""
+	}
+	has := "has no label " + contract.LabelStorageClass
+	if label := astray[0].Labels[contract.LabelStorageClass]; label != "" {
+		has = fmt.Sprintf("has the label %s=%s, and no such class exists", contract.LabelStorageClass, label)
+	}
+	return fmt.Sprintf(". The ConfigMap %s/%s %s", namespace, astray[0].Name, has), "correct its label if it is meant for this class, or "
+}
+
+// mayServe reports whether a ConfigMap is labelled for a class that exists, or lists the classes that
+// may name it.
+func (f *Resolver) mayServe(cm *corev1.ConfigMap) bool {
+	return f.Caches.Classes.Named(cm.Labels[contract.LabelStorageClass]) != nil || config.OnlyClasses(cm.Data) != nil
 }
 
 // noNamedConfig says that the ConfigMap that a class names does not exist.

@@ -1,6 +1,7 @@
 package resolve
 
 import (
+	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -18,7 +19,7 @@ import (
 func finding(t *testing.T, objects ...metav1.Object) *Resolver {
 	t.Helper()
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "flex-provisioner", Name: "nfs", Labels: map[string]string{contract.LabelProvisioner: "true"}}}
-	caches, err := cluster.NewStatic(nil, []string{"flex-provisioner"}, append(objects, account)...)
+	caches, err := cluster.NewStatic(nil, []string{"flex-provisioner", "team"}, append(objects, account)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,7 +29,9 @@ func finding(t *testing.T, objects ...metav1.Object) *Resolver {
 // named returns a ConfigMap of another name.
 func named(name, label, classes, image string) *corev1.ConfigMap {
 	cm, _ := configOf(image)
-	cm.Name, cm.Data["classes"] = name, classes
+	if cm.Name = name; classes != "" {
+		cm.Data["classes"] = classes
+	}
 	cm.Labels = map[string]string{contract.LabelType: contract.TypeConfig, contract.LabelStorageClass: label}
 	return cm
 }
@@ -82,6 +85,45 @@ func TestThePresentConfigOfAnOlderRevisionIsFound(t *testing.T) {
 			today, found := finding(t, test.now...).presentOf(config.Config{Source: config.SourceOf(cm, class)})
 			if found != (test.want != "") || found && today.Image != test.want {
 				t.Errorf("got %q, %t, want %q", today.Image, found, test.want)
+			}
+		})
+	}
+}
+
+// People misspell a label, or put the ConfigMap where the class does not look, and do not see it.
+func TestAConfigThatMayBeMeantForAClassIsNamed(t *testing.T) {
+	_, class := configOf("")
+	in := func(namespace string, cm *corev1.ConfigMap) *corev1.ConfigMap {
+		cm.Namespace = namespace
+		return cm
+	}
+	for name, test := range map[string]struct {
+		all  []metav1.Object
+		want []string
+		not  string
+	}{
+		"there is none":                      {nil, []string{"no provisioner config. Remedy: create a ConfigMap in the namespace flex-provisioner"}, "nfs2"},
+		"its label names no class":           {[]metav1.Object{named("cm", "nfs2", "", "i")}, []string{"flex-provisioner/cm has the label", "=nfs2,", "correct its label if", "or create a ConfigMap"}, ""},
+		"it lacks the label":                 {[]metav1.Object{named("cm", "", "", "i")}, []string{"flex-provisioner/cm has no label"}, ""},
+		"two may be meant":                   {[]metav1.Object{named("cm", "nfs2", "", "i"), named("other", "", "", "i")}, []string{"no provisioner config. Remedy: create"}, "other"},
+		"it lists classes that may name it":  {[]metav1.Object{named("cm", "", "a", "i")}, []string{"no provisioner config. Remedy: create"}, "/cm"},
+		"it lies in another namespace":       {[]metav1.Object{in("team", named("cm", "nfs", "", "i"))}, []string{"team/cm is labelled for it", "config-namespace: team, or create"}, ""},
+		"several lie in other namespaces":    {[]metav1.Object{in("team", named("a", "nfs", "", "i")), in("team", named("b", "nfs", "", "i"))}, []string{"Remedy: create a"}, "team"},
+		"one of another class is not meant":  {[]metav1.Object{named("cm", "smb", "", "i"), &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "smb"}}}, []string{"Remedy: create a"}, "/cm"},
+		"one elsewhere of another is not it": {[]metav1.Object{in("team", named("cm", "nfs2", "", "i"))}, []string{"Remedy: create a"}, "team"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := finding(t, append(test.all, class)...).Today(class).Target.Problem
+			if p == nil || p.Reason != "WaitingForConfig" {
+				t.Fatalf("got %v", p)
+			}
+			for _, want := range test.want {
+				if !strings.Contains(p.Note, want) {
+					t.Errorf("%q lacks %q", p.Note, want)
+				}
+			}
+			if test.not != "" && strings.Contains(p.Note, test.not) {
+				t.Errorf("%q names %q", p.Note, test.not)
 			}
 		})
 	}

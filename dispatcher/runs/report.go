@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"strconv"
+	"strings"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -57,6 +58,9 @@ func MessageParts(out Outcome, job *batchv1.Job) (parts []string) {
 		parts = append(parts, fmt.Sprintf("the container exceeded its memory limit: an administrator must raise resources.limits.memory of the container %s in the config's "+
 			"pod-template (default: %s)", contract.Container, jobs.MemoryLimit))
 	}
+	if lacksPermission(out.Message) {
+		parts = append(parts, reason.MayNotWritePVs)
+	}
 	if message := contract.ForClaim(out.Message); message != "" {
 		return append(parts, message)
 	}
@@ -64,6 +68,12 @@ func MessageParts(out Outcome, job *batchv1.Job) (parts []string) {
 		return parts
 	}
 	return append(parts, fmt.Sprintf("an administrator finds its output by kubectl -n %s describe job %s", job.Namespace, job.Name))
+}
+
+// lacksPermission reports whether the API server has refused a container what it needs for a PV, as
+// its output quotes it.
+func lacksPermission(output string) bool {
+	return strings.Contains(output, "is forbidden: User ") && strings.Contains(output, ` resource "persistentvolumes" `)
 }
 
 // whyNotStarted returns what kept a container from starting and what to do, if its node has said so.

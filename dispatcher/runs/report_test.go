@@ -25,3 +25,20 @@ func TestRunWithoutEnoughMemoryIsReportedWithItsRemedy(t *testing.T) {
 		t.Errorf("of an evicted pod is said %q", said)
 	}
 }
+
+// The output of kubectl names the ServiceAccount and not the role that it lacks.
+func TestALackOfPermissionsNamesTheRole(t *testing.T) {
+	const forbidden = `Error from server (Forbidden): error when creating "STDIN": persistentvolumes is forbidden: User "system:serviceaccount:flex-provisioner:writer" ` +
+		`cannot create resource "persistentvolumes" in API group "" at the cluster scope`
+	for output, want := range map[string]bool{
+		forbidden:                     true,
+		"claim: failed\n" + forbidden: true,
+		`secrets is forbidden: User "a" cannot get resource "secrets" in API group ""`: false,
+		"permission denied": false,
+	} {
+		said := strings.Join(runs.MessageParts(runs.Outcome{Verdict: contract.TryAgain, Message: output}, &batchv1.Job{}), "; ")
+		if got := strings.Contains(said, "ClusterRole flex-provisioner-volumes"); got != want {
+			t.Errorf("of %q is said %q", output, said)
+		}
+	}
+}

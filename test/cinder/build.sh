@@ -101,7 +101,8 @@ with_progress() {
   local what=$1 tick=0
   shift
   set -m
-  "$@" >"$LOG" 2>&1 </dev/null &
+  # Without the files that the callers have open: apt has sh write to one that mmdebstrap opens, and dash knows none above 9.
+  "$@" >"$LOG" 2>&1 </dev/null 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&- &
   step=$!
   set +m
   while alive "$step"; do

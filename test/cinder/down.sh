@@ -9,7 +9,7 @@ set -euo pipefail
 
 lab_lock
 # Clients before servers: Cinder would wait for a Ceph that is already down.
-for name in cinder keystone tgtd ceph-osd ceph-mgr ceph-mon; do
+for name in cinder keystone tgtd box ceph-osd ceph-mgr ceph-mon; do
   ! running "$name" || say "stopping $name"
   stop_service "$name"
 done

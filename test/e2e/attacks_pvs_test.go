@@ -50,53 +50,6 @@ func finalizedBy(finalizers ...string) func(*corev1.PersistentVolume) {
 	return func(pv *corev1.PersistentVolume) { pv.Finalizers = finalizers }
 }
 
-func aDirectory(path string, kind corev1.HostPathType) corev1.PersistentVolumeSource {
-	return corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: path, Type: &kind}}
-}
-
-// aDisk is a disk that a kubelet mounts with a file system, aDiskNamed one that it finds by its
-// identifier.
-func aDisk(fsType string) corev1.PersistentVolumeSource {
-	return corev1.PersistentVolumeSource{ISCSI: &corev1.ISCSIPersistentVolumeSource{TargetPortal: "192.0.2.10:3260", IQN: "iqn.2010-10.org.openstack:a", FSType: fsType}}
-}
-
-func aDiskNamed(wwid string) corev1.PersistentVolumeSource {
-	return corev1.PersistentVolumeSource{FC: &corev1.FCVolumeSource{WWIDs: []string{wwid}}}
-}
-
-// aTarget is a disk of iSCSI with an interface, portsOf one of Fibre Channel by the names of its
-// ports.
-func aTarget(iface string) corev1.PersistentVolumeSource {
-	return corev1.PersistentVolumeSource{ISCSI: &corev1.ISCSIPersistentVolumeSource{TargetPortal: "192.0.2.10:3260", IQN: "iqn.2010-10.org.openstack:a", ISCSIInterface: iface}}
-}
-
-func portsOf(port string) corev1.PersistentVolumeSource {
-	return corev1.PersistentVolumeSource{FC: &corev1.FCVolumeSource{TargetWWNs: []string{port}, Lun: new(int32)}}
-}
-
-// migrated is a source that Kubernetes hands to a CSI driver with every text that it has.
-func migrated() corev1.PersistentVolumeSource {
-	return corev1.PersistentVolumeSource{Cinder: &corev1.CinderPersistentVolumeSource{VolumeID: attackUID, FSType: "overlay"}}
-}
-
-// chapFrom is a disk whose login is in a Secret.
-func chapFrom(namespace, name string) corev1.PersistentVolumeSource {
-	source := aDisk("ext4")
-	source.ISCSI.SecretRef = &corev1.SecretReference{Namespace: namespace, Name: name}
-	return source
-}
-
-// publishedWith is a volume of any CSI driver, which gets a Secret.
-func publishedWith(namespace, name string) corev1.PersistentVolumeSource {
-	return corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{
-		Driver: "any.example.com", VolumeHandle: "a", NodePublishSecretRef: &corev1.SecretReference{Namespace: namespace, Name: name},
-	}}
-}
-
-func exportOf(server string) corev1.PersistentVolumeSource {
-	return corev1.PersistentVolumeSource{NFS: &corev1.NFSVolumeSource{Server: server, Path: "/a"}}
-}
-
 // naming lets a PV name a claim.
 func naming(namespace, name string) func(*corev1.PersistentVolume) {
 	return func(pv *corev1.PersistentVolume) {
@@ -208,6 +161,10 @@ func (w *world) pvAttacks() []attack {
 		{"a file of the node, by the name of an interface", cinderPod, pv(aTarget("../../../etc/a")), "names without a slash", passes},
 		{"a directory of a pod, as the server of an export", cinderPod, pv(exportOf("/var/lib/kubelet/pods/x")), "an address or a DNS name", passes},
 		{"the same", theDispatcher, pv(exportOf("/var/lib/kubelet/pods/x")), "an address or a DNS name", passes},
+		{"the export of another volume, by a path that leads above", cinderPod, pv(pathOf("/exports/a/../b")), "no part ..", passes},
+		{"the same", theDispatcher, pv(pathOf("/exports/..")), "no part ..", passes},
+		{"a line break in the path of an export", cinderPod, pv(pathOf("/exports/a\nb")), "no control character", passes},
+		{"its own PV, with dots in the path of its export", cinderPod, pv(pathOf("/exports/a..b/.c d")), "", passes},
 		{"a bind mount", cinderPod, optioned("ro,bind"), "none may be bind", passes},
 		{"the same", theDispatcher, optioned("rbind"), "none may be bind", passes},
 		{"a disk of the node, as a log", cinderPod, optioned("logdev=/dev/sda"), "must name no path", passes},

@@ -60,7 +60,7 @@ func TestBashProvisionerRefusesABlockClaim(t *testing.T) {
 	equal(t, "the exit code", now.Annotations["flex-provisioner.io/exit-code"], "65")
 	words := "a directory cannot be a raw block device: request volumeMode Filesystem"
 	equal(t, "the message", now.Annotations["flex-provisioner.io/message"], words)
-	w.event(now, "ProvisioningFailed", words, "BadRequest", "exit code 65")
+	w.event(now, "ProvisioningFailed", words, "BadRequest", "exit code 65", "Remedy: delete the claim, and create it anew")
 	equal(t, "the Job is tried again later only", len(w.jobs(claim, "provision")), 1)
 }
 

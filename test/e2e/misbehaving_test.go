@@ -30,7 +30,7 @@ type misbehaviour struct {
 func TestMisbehavingImageIsReportedAndRecoveredFrom(t *testing.T) {
 	t.Parallel()
 	for _, m := range []misbehaviour{
-		{"nothing", "ProvisioningFailed", []string{"exit code 0, but it did not create the PersistentVolume pvc-"}, false},
+		{"nothing", "ProvisioningFailed", []string{"exit code 0, but it did not create the PersistentVolume pvc-", "/etc/flex/pv.json"}, false},
 		{"size", "ProvisioningFailed", []string{"exit code 0, but", "has the capacity 1Mi, and the claim requests 1Gi"}, false},
 		{"mode", "ProvisioningFailed", []string{"has the volumeMode Block, and the claim requests Filesystem"}, false},
 		{"access", "ProvisioningFailed", []string{"lacks the access mode ReadWriteOnce"}, false},

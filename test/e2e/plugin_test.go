@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"os"
@@ -24,7 +25,12 @@ const pluginBinary = "../../bin/kubectl-flex"
 // code.
 func (w *world) flex(kubeconfig string, args ...string) (string, int) {
 	w.t.Helper()
-	cmd := exec.CommandContext(w.ctx(), pluginBinary, append(args, "--kubeconfig="+kubeconfig, "--namespace="+w.ns)...)
+	return w.flexWithin(w.ctx(), kubeconfig, args...)
+}
+
+func (w *world) flexWithin(ctx context.Context, kubeconfig string, args ...string) (string, int) {
+	w.t.Helper()
+	cmd := exec.CommandContext(ctx, pluginBinary, append(args, "--kubeconfig="+kubeconfig, "--namespace="+w.ns)...)
 	out, err := cmd.CombinedOutput()
 	if exit := new(exec.ExitError); err != nil && !errors.As(err, &exit) {
 		w.t.Fatal(err)
@@ -77,6 +83,35 @@ func TestKubectlFlexSaysWhyAClaimIsNotBound(t *testing.T) {
 	said, code = w.flex(admin, "why", claim.Name)
 	equal(t, "the exit code of why: "+said, code, 0)
 	contains(t, "why of a bound claim", said, "pvc-"+string(claim.UID))
+}
+
+// An administrator looks after a class: its revisions, what is orphaned, and what would stay behind.
+func TestKubectlFlexLooksAfterAClass(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "plugin-class")
+	admin := os.Getenv("KUBECONFIG")
+	class, cm := w.service(scripted(deletes+offer, nil))
+	first := w.claim(class, "first")
+	old := w.bound(first)
+	w.edit(cm, scripted(deletes+offer+"true\n", map[string]string{"max-parallel": "3"}))
+	w.bound(w.claim(class, "second"))
+
+	said, code := w.flex(admin, "history", class)
+	equal(t, "the exit code of history: "+said, code, 0)
+	equal(t, "the lines of the history: "+said, strings.Count(said, "\n"), 3)
+	w.eventually(toBind, "the volume to be moved", func(ctx context.Context) error {
+		if said, code := w.flexWithin(ctx, admin, "move", old.Name, "--to=newest"); code != 0 {
+			return errors.New(said)
+		}
+		return nil
+	})
+	moved := w.pv(first).Annotations["flex-provisioner.io/config-revision"]
+	equal(t, "the volume has its old revision", moved == old.Annotations["flex-provisioner.io/config-revision"], false)
+
+	said, code = w.flex(admin, "audit")
+	equal(t, "the audit could look: "+said, code < 2, true)
+	said, code = w.flex(admin, "uninstall", "--provisioner-name="+w.ns+".example.com")
+	equal(t, "the exit code of uninstall where nothing is: "+said, code, 0)
 }
 
 // A user may read the claim and its events, and nothing of the storage.
@@ -133,6 +168,39 @@ func TestKubectlFlexFindsTheFaultsOfAConfig(t *testing.T) {
 		cmd.Stdin = bytes.NewReader(text)
 		out, _ := cmd.CombinedOutput() // the exit code says as much
 		equal(t, "the exit code of validate: "+string(out), cmd.ProcessState.ExitCode(), want)
+	}
+}
+
+// What the dispatcher certainly refuses is refused when it is applied. The rest is its to judge.
+func TestGrossFaultsOfAConfigAreRefusedAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "gross-faults")
+	for name, tt := range map[string]struct {
+		change  map[string]string
+		refused string
+	}{
+		"no image":               {map[string]string{"image": " "}, "needs the key image"},
+		"an unknown verb":        {map[string]string{"verbs": "provision,remove"}, "may list delete"},
+		"no provision":           {map[string]string{"verbs": "delete"}, "must list provision"},
+		"a word that is none":    {map[string]string{"run-on": "selectednode"}, "the key run-on must be one of any, selected-node"},
+		"a number that is none":  {map[string]string{"max-parallel": "twenty"}, "must be numbers"},
+		"blanks around words":    {map[string]string{"verbs": " provision, delete\n", "run-on": "any\n", "max-parallel": "3\n"}, ""},
+		"a fault of another key": {map[string]string{"maxparallel": "3"}, ""},
+	} {
+		cm := &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Name: w.ns, Labels: map[string]string{"type": "provisioner-config", "storage-class": w.ns}},
+			Data:       scripted(deletes+offer, tt.change),
+		}
+		_, err := kube.CoreV1().ConfigMaps(ownNamespace).Create(w.ctx(), cm, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		switch {
+		case tt.refused == "" && err != nil:
+			t.Errorf("%s: %v", name, err)
+		case tt.refused != "" && (err == nil || !strings.Contains(err.Error(), tt.refused)):
+			t.Errorf("%s: got %v, want %q", name, err, tt.refused)
+		}
+		delete(cm.Labels, "type")
+		_, err = kube.CoreV1().ConfigMaps(ownNamespace).Create(w.ctx(), cm, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		w.must(err, name+": a ConfigMap that is no config")
 	}
 }
 

@@ -6,12 +6,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // What a recipe needs of the deployment, test/e2e/recipes has: PART=recipes of hack/e2e-long.sh.
@@ -83,6 +87,30 @@ func TestRecipeBtrfs(t *testing.T) {
 	}
 	equal(t, "what is left on the node", w.mustOnNode("1", "cd /var/lib/flex-volumes; find . | sort"), ".\n./.btrfs\n./.btrfs/notes")
 	equal(t, "the quota groups that are left", w.mustOnNode("1", "btrfs qgroup show /var/lib/flex-volumes | grep -c ^64/ || true"), "0")
+}
+
+// node1 plays the NFS server of the recipe docs/recipes/nfs.md: its kernel has no NFS, so a process writes where the server would. A volume on its
+// btrfs has its size, grows while it is written to, and leaves nothing.
+func TestRecipeNFSOnBtrfs(t *testing.T) {
+	w := newWorld(t, "nfs-btrfs")
+	w.hasBtrfs("1")
+	w.class(w.ns, expandable, parameter("flex-provisioner.io/config-namespace", nodeNamespace))
+	w.copyOf(w.exampleConfig("nfs-btrfs", "nfs-btrfs"), func(data map[string]string) {
+		data["node-selector"] = corev1.LabelHostname + "=node1"
+	})
+	claim := w.claim(w.ns, "data", manyWriters, ofSize("100Mi"))
+	pv := w.bound(claim)
+	equal(t, "the PV's source", fmt.Sprintf("%+v", *pv.Spec.NFS), "{Server:filer.example Path:/var/lib/flex-volumes/volumes/"+pv.Name+" ReadOnly:false}")
+	equal(t, "its access modes", fmt.Sprint(pv.Spec.AccessModes), "[ReadWriteMany]")
+	const fill = "cd %s; ! setpriv --reuid=1000 --regid=1000 --clear-groups dd if=/dev/zero of=file bs=1M count=%d conv=fsync 2>&1"
+	contains(t, "a write of 200 MiB", w.mustOnNode("1", fmt.Sprintf(fill, pv.Spec.NFS.Path, 200)), "Disk quota exceeded")
+	w.ask(claim, "300Mi")
+	w.grown(claim, `has 300Mi allocated 300Mi "" []`)
+	contains(t, "a write of 400 MiB", w.mustOnNode("1", fmt.Sprintf(fill, pv.Spec.NFS.Path, 400)), "Disk quota exceeded")
+	equal(t, "whether there are more than 280 MiB", w.mustOnNode("1", "[ $(stat -c %s "+pv.Spec.NFS.Path+"/file) -gt $((280 << 20)) ] && echo yes"), "yes")
+	w.deleteClaim(claim)
+	w.vanished(claim)
+	equal(t, "what is left on the server", w.mustOnNode("1", "cd /var/lib/flex-volumes; find . | sort"), ".\n./volumes")
 }
 
 // With the policy that the component of deploy/node-directories/btrfs changes, a pod gets that capability and no other.
@@ -221,4 +249,80 @@ func TestRecipeCephRBD(t *testing.T) {
 	if left := w.ceph("rbd", "--pool", original.pool, "ls"); strings.TrimSpace(left) != "" {
 		t.Errorf("Ceph still has the images %s", left)
 	}
+}
+
+// hasBox starts the Linux box of test/cinder/san.sh, and makes the Secret by which the recipe logs in to it.
+func (w *world) hasBox() {
+	w.t.Helper()
+	w.remove(func() { w.box("down") })
+	w.box("up")
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "iscsi-target", Namespace: ownNamespace}, Data: map[string][]byte{"chap": []byte("a secret of this test")}}
+	for _, file := range []string{"key", "known_hosts"} {
+		content, err := os.ReadFile(filepath.Join(labState(), "cinder/box", file))
+		w.must(err, "read what logs in to the box")
+		secret.Data[file] = content
+	}
+	_, err := kube.CoreV1().Secrets(ownNamespace).Create(w.ctx(), secret, metav1.CreateOptions{})
+	w.must(err, "create the Secret of the recipe")
+	w.remove(func() {
+		w.gone(kube.CoreV1().Secrets(ownNamespace).Delete(w.ctx(), secret.Name, metav1.DeleteOptions{}), "Secret "+secret.Name)
+	})
+}
+
+func (w *world) box(what string) {
+	w.t.Helper()
+	out, err := exec.CommandContext(w.ctx(), "../cinder/san.sh", what).CombinedOutput()
+	w.must(err, "san.sh "+what+": "+string(out))
+}
+
+// onBox runs a command there, over ssh.
+func (w *world) onBox(command string) string {
+	w.t.Helper()
+	dir := filepath.Join(labState(), "cinder/box")
+	out, err := exec.CommandContext(w.ctx(), "ssh", "-F", "none", "-i", dir+"/key", "-o", "UserKnownHostsFile="+dir+"/known_hosts", "-o", "BatchMode=yes", "root@"+boxAddress, command).CombinedOutput()
+	w.must(err, "on the box: "+command+": "+string(out))
+	return strings.TrimSpace(string(out))
+}
+
+const boxAddress = "10.250.0.3"
+
+// growsOnNode does what an administrator does with the file system of a volume that has grown, and notes it on the PV.
+func (w *world) growsOnNode(node string, pv *corev1.PersistentVolume, size string) {
+	w.t.Helper()
+	w.mustOnNode(node, "xfs_growfs $(grep ' xfs ' /proc/mounts | grep -m 1 "+pv.Spec.ISCSI.IQN+" | cut -d ' ' -f 2)")
+	done := fmt.Sprintf(`{"metadata": {"annotations": {"flex-provisioner.io/file-system-size": %q}}}`, size)
+	_, err := kube.CoreV1().PersistentVolumes().Patch(w.ctx(), pv.Name, types.MergePatchType, []byte(done), metav1.PatchOptions{})
+	w.must(err, "say that the file system was grown")
+}
+
+// A volume of the recipe docs/recipes/iscsi-target.md is mounted by the kubelet of each node by nothing but its PV and the Secret that this names. It
+// grows when no node is logged in, has its data afterwards, and leaves nothing on the box.
+func TestRecipeISCSITarget(t *testing.T) {
+	w := newWorld(t, "iscsi-target")
+	w.hasBox()
+	w.apply("iscsi-target")
+	w.class(w.ns, expandable, parameter("fsType", "xfs")) // as the loop's
+	w.copyOf(w.exampleConfig("iscsi-target", "iscsi-target"), func(data map[string]string) {
+		data["box"], data["portal"] = "root@"+boxAddress, boxAddress
+		delete(data, "batch-size") // its account may write batches of the class iscsi-target
+	})
+	claim := w.claim(w.ns, "data", ofSize("400Mi"))
+	pv := w.bound(claim)
+	w.pod(writable(shell("holder", "node1", "echo kept >/data/file; sync; echo written; sleep 3600", claim)))
+	w.printed("holder", "written")
+	contains(t, "tgtd's targets", w.onBox("tgtadm --lld iscsi --mode target --op show"), pv.Spec.ISCSI.IQN)
+	w.ask(claim, "600Mi")
+	w.eventWithin(toMount, claim, "VolumeResizeFailed", "the volume is in use, and can grow when it is not")
+	w.deletePods("holder")
+	w.grown(claim, `has 400Mi allocated 600Mi "NodeResizePending" [FileSystemResizePending]`)
+
+	w.pod(writable(shell("filler", "node2", fmt.Sprintf("cat /data/file; "+fills, 450), claim)))
+	contains(t, "the file on the other node", w.printed("filler", "full"), "kept\n")
+	w.growsOnNode("2", pv, "600Mi")
+	w.grown(claim, `has 600Mi allocated 600Mi "" []`)
+	w.printed("filler", "grown")
+	w.deletePods("filler")
+	w.deleteClaim(claim)
+	w.vanished(claim)
+	equal(t, "what is left on the box", w.onBox("find /srv/flex-volumes /etc/tgt/conf.d; tgtadm --lld iscsi --mode target --op show"), "/srv/flex-volumes\n/srv/flex-volumes/.lock\n/etc/tgt/conf.d")
 }

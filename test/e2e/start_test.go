@@ -17,9 +17,9 @@ func TestClaimSaysWhyItsJobDoesNotStart(t *testing.T) {
 		reason string
 		words  []string
 	}{
-		"image": {map[string]string{"image": "localhost/no-such-image:dev", "image-pull-policy": "Never"}, "ErrImageNeverPull", []string{"no-such-image"}},
-		"env":   {map[string]string{"env-from-secret": "no-such-secret"}, "CreateContainerConfigError", []string{`"no-such-secret" not found`}},
-		"files": {map[string]string{"files-from-secret": "no-such-secret"}, "FailedMount", []string{`"no-such-secret" not found`}},
+		"image": {map[string]string{"image": "localhost/no-such-image:dev", "image-pull-policy": "Never"}, "ErrImageNeverPull", []string{"no-such-image", "correct the key image"}},
+		"env":   {map[string]string{"env-from-secret": "no-such-secret"}, "CreateContainerConfigError", []string{`"no-such-secret" not found`, "correct env-from-secret"}},
+		"files": {map[string]string{"files-from-secret": "no-such-secret"}, "FailedMount", []string{`"no-such-secret" not found`, "correct files-from-secret"}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -42,7 +42,7 @@ func TestClaimSaysThatNoNodeFits(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "node")
 	claim := w.claim(w.cinderService(map[string]string{"node-selector": "disk=none"}), "data")
-	w.event(claim, "Unschedulable", "disk=none")
+	w.event(claim, "Unschedulable", "disk=none", "correct node-selector")
 	cm, err := kube.CoreV1().ConfigMaps(ownNamespace).Get(w.ctx(), w.ns, metav1.GetOptions{})
 	w.must(err, "look at the config")
 	cm.Data = cinderConfig(nil)

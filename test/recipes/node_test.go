@@ -143,6 +143,14 @@ func number(i int) string { return fmt.Sprintf("%08x-0000-4000-8000-%012x", i, i
 
 func (c claim) pv() string { return contract.PVName(c.uid) }
 
+// with returns the claim with another variable.
+func (c claim) with(name, value string) claim {
+	more := map[string]string{name: value}
+	maps.Copy(more, c.more)
+	c.more = more
+	return c
+}
+
 func (c claim) request() contract.Request {
 	return contract.Request{
 		UID: c.uid, PVName: c.pv(), Namespace: "a", Name: "b.c", Class: class, ClusterUID: "0f6b2f6e", Size: c.size,
@@ -226,11 +234,9 @@ func (n *node) killed(verb, when string, c func(i int) claim, judge func(c claim
 	n.t.Helper()
 	for i := 1; ; i++ {
 		own := c(i)
-		own.more = map[string]string{"FAULT": fmt.Sprintf("%d:%s", i, when)}
 		_ = os.Remove(n.root + "/faults/hit")
-		n.try(verb, own)
+		n.try(verb, own.with("FAULT", fmt.Sprintf("%d:%s", i, when)))
 		hit, err := os.ReadFile(n.root + "/faults/hit")
-		own.more = nil
 		judge(own, when+" "+string(hit))
 		if err != nil { // it had no so many calls
 			n.t.Logf("%s of %s: %d places", when, verb, i-1)

@@ -16,9 +16,8 @@ func (n *node) overtaken(slow, fast string, claims func(i int) (slow, fast claim
 	n.t.Helper()
 	for i, paused := 1, true; paused; i++ {
 		first, second := claims(i)
-		first.more = map[string]string{"FAULT": fmt.Sprintf("%d:pause", i)}
 		_, _ = os.Remove(n.root+"/faults/hit"), os.Remove(n.root+"/faults/continue")
-		one := n.start(slow, first)
+		one := n.start(slow, first.with("FAULT", fmt.Sprintf("%d:pause", i)))
 		await(time.Minute, func() bool { _, err := os.Stat(n.root + "/faults/hit"); return err == nil || len(one) > 0 })
 		at, err := os.ReadFile(n.root + "/faults/hit")
 		paused = err == nil
@@ -100,4 +99,10 @@ func TestBtrfsVolumeGrowsByTwoRunsAtOnce(t *testing.T) {
 	n := newBtrfs(t)
 	n.growing(claim{uid: number(1)}, func(c claim) bool { return strings.Contains(fmt.Sprint(n.limits()), fmt.Sprint(c.size)+" 0/") })
 	n.isEmpty()
+}
+
+func TestNFSVolumeOnBtrfsGrowsByTwoRunsAtOnce(t *testing.T) {
+	n := newNFS(t)
+	n.growing(exported(1, 0), func(c claim) bool { return strings.Contains(fmt.Sprint(n.allowed()), fmt.Sprint(c.size)) })
+	n.exportsNothing()
 }

@@ -1,0 +1,262 @@
+package plugin
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/types"
+	storagehelpers "k8s.io/component-helpers/storage/volume"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/act"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/quote"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/slots"
+)
+
+// judge says how the claim is doing, by what the dispatcher does next.
+func (d *Dispatcher) judge(r *Report, o *observe.Observation, action decide.Action) {
+	switch a := action.(type) { //nolint:gochecksumtype // nextStep names the others
+	case decide.ReportProblem:
+		r.fail(a.Problem)
+		r.NextAt = timeOf(a.Until)
+		if last := awaited(o); a.Problem.Reason == reason.Stalled && last != nil {
+			judgeStalled(r, o, *last, a.Problem)
+		}
+	case decide.AwaitSlot:
+		d.judgeWaiting(r, o, a)
+	case decide.Wait:
+		d.judgeIdle(r, o, a)
+	default:
+		r.State, r.Next = Working, nextStep(action)
+	}
+}
+
+// fail says what is in the way. A note names its remedy last. What it quotes of others comes before,
+// and could have the word as well.
+func (r *Report) fail(p decide.Problem) {
+	note, remedy := quote.Lines(p.Note), ""
+	if i := strings.LastIndex(note, "Remedy"); i >= 0 {
+		note, remedy = note[:i], note[i+len("Remedy"):]
+	}
+	r.State, r.Reason = Failed, shownName(p.Reason)
+	r.Cause, r.Remedy = strings.TrimRight(note, ". "), strings.TrimSpace(strings.TrimLeft(remedy, ":,"))
+	if r.Remedy == "" && p.Reason == reason.InvalidConfig {
+		r.Remedy = "correct the ConfigMap. It is used at once"
+	}
+}
+
+// judgeWaiting says for whom a claim waits that has no slot.
+func (d *Dispatcher) judgeWaiting(r *Report, o *observe.Observation, a decide.AwaitSlot) {
+	if a.Behind != nil {
+		r.fail(*a.Behind)
+		return
+	}
+	cfg := o.ConfigFor(a.Verb).Config
+	holders := slots.New(d.caches, d.Clock, func(types.UID) {}).Holders(slots.KeyOf(cfg.Source))
+	r.fail(decide.Problem{Reason: reason.WaitingForSlot, Note: reason.AllSlotsUsed(cfg.MaxParallel, cfg.Source.Class, holders)})
+	r.State = Working
+}
+
+// judgeIdle says why the dispatcher has nothing to do for now.
+func (d *Dispatcher) judgeIdle(r *Report, o *observe.Observation, a decide.Wait) {
+	last := newest(o.View.Runs)
+	if last != nil && last.Unfinished {
+		r.State, r.Next = Working, fmt.Sprintf("the Job %s ends", last.Name)
+		return
+	}
+	if after := awaited(o); after != nil {
+		judgeFailure(r, o, *after)
+		r.NextAt = timeOf(a.Until)
+		return
+	}
+	if o.Claim == nil {
+		judgeUnclaimed(r, o, a)
+		return
+	}
+	d.judgeClaim(r, o, a)
+}
+
+// judgeClaim says what a claim waits for that no Job is at work for.
+func (d *Dispatcher) judgeClaim(r *Report, o *observe.Observation, a decide.Wait) {
+	switch {
+	case o.Claim.DeletionTimestamp != nil:
+		r.State, r.Next = Working, "Kubernetes deletes the claim when no pod uses it"
+	case o.Claim.Status.Phase == corev1.ClaimLost && o.Claim.Spec.VolumeName != "":
+		d.judgeLost(r, o)
+	case o.View.Claim == decide.ClaimNotOurs:
+		d.judgeNotOurs(r, o)
+	case o.View.Claim == decide.ClaimPending && o.View.Volume.State == decide.Fits:
+		r.State, r.Next = Working, "Kubernetes binds the claim to the PersistentVolume "+o.PV.Name
+	case o.View.Claim == decide.ClaimPending:
+		r.State, r.Next, r.NextAt = Working, a.Why, timeOf(a.Until)
+	default:
+		d.judgeBound(r, o)
+	}
+}
+
+// judgeUnclaimed says what is left of a claim that no longer exists.
+func judgeUnclaimed(r *Report, o *observe.Observation, a decide.Wait) {
+	vol := o.View.Volume
+	released := vol.Exists() && vol.State != decide.Foreign && vol.PolicyDelete && o.PV.Spec.ClaimRef != nil && o.PV.Spec.ClaimRef.UID == o.UID
+	switch {
+	case released && vol.Use != decide.Released && !vol.Terminating:
+		r.State, r.Next = Working, "Kubernetes releases the PersistentVolume"
+	case vol.Terminating || o.View.Now.Before(a.Until):
+		r.State, r.Next, r.NextAt = Working, a.Why, timeOf(a.Until)
+	default:
+		r.State = OK
+	}
+}
+
+// judgeBound says how a claim is doing that names its PersistentVolume.
+func (d *Dispatcher) judgeBound(r *Report, o *observe.Observation) {
+	leftToNode := o.Holder != nil && len(o.Claim.Status.AllocatedResourceStatuses) > 0
+	switch {
+	case o.Claim.Status.Phase != corev1.ClaimBound:
+		d.judgeNamed(r, o)
+	case d.isInDoubt(o):
+		r.fail(decide.Problem{Reason: reason.VolumeInDoubt, Note: "the claim is bound, but " + o.View.Volume.Why + ": " + reason.Unproven})
+	case leftToNode && observe.NodeWorkOf(o.PV) == observe.NodeByHand:
+		r.fail(decide.Problem{Reason: reason.FileSystemResizeRequired, Note: act.ByHandNote(o.PV)})
+	case leftToNode:
+		r.State, r.Next = Working, "the kubelet expands the file system when a pod uses the claim"
+	default:
+		r.State = OK
+	}
+}
+
+// isInDoubt reports whether a claim is bound to a PV that proves no provision, and that has the
+// dispatcher's finalizer: its volume neither grows nor is deleted with the claim.
+func (d *Dispatcher) isInDoubt(o *observe.Observation) bool {
+	vol, class := o.View.Volume, d.classOf(o)
+	mine := class != nil && class.Provisioner == d.Serving.Provisioner && o.View.Claim == decide.ClaimBound
+	return mine && vol.State == decide.Unproven && vol.HasFinalizer && vol.PolicyDelete
+}
+
+// judgeNamed says what a claim waits for that names a PersistentVolume, and is not bound to it yet.
+func (d *Dispatcher) judgeNamed(r *Report, o *observe.Observation) {
+	name := quote.Name(o.Claim.Spec.VolumeName)
+	if d.caches.PVs.Named(o.Claim.Spec.VolumeName) != nil {
+		r.State, r.Next = Working, "Kubernetes binds the claim to the PersistentVolume "+name
+		return
+	}
+	r.fail(decide.Problem{Note: fmt.Sprintf("the claim names the PersistentVolume %s, which does not exist. Remedy: create that PersistentVolume. Or create the claim without spec.volumeName", name)})
+}
+
+// judgeLost says that a claim that was bound has no PersistentVolume. Its volume may still be in the
+// storage, so the remedy does not touch the claim.
+func (d *Dispatcher) judgeLost(r *Report, o *observe.Observation) {
+	name, cause := quote.Name(o.Claim.Spec.VolumeName), "which does not exist"
+	if d.caches.PVs.Named(o.Claim.Spec.VolumeName) != nil {
+		cause = "which names another claim"
+	}
+	r.fail(decide.Problem{Reason: reason.ClaimLost, Note: fmt.Sprintf("the claim was bound to the PersistentVolume %s, %s. Remedy: an administrator must restore the PersistentVolume from a backup. "+
+		"The volume may still be in the storage: kubectl flex audit says so", name, cause)})
+}
+
+// newest returns the run that was created last, or nil.
+func newest(runs []decide.Run) *decide.Run {
+	if all := byAge(runs); len(all) > 0 {
+		return &all[len(all)-1]
+	}
+	return nil
+}
+
+// awaited returns the run after which the next one waits: the one that ends the wait when an
+// administrator asks for a retry on its Job. It is nil if there is none. The newest Job may be another:
+// that of an undo which has succeeded, say.
+func awaited(o *observe.Observation) *decide.Run {
+	v := o.View
+	for _, run := range slices.Backward(byAge(v.Runs)) {
+		if run.Unfinished || run.RetryNow {
+			continue
+		}
+		v.Runs = slices.Clone(o.View.Runs)
+		i := slices.IndexFunc(v.Runs, func(r decide.Run) bool { return r.Name == run.Name })
+		v.Runs[i].RetryNow = true
+		if action := decide.Decide(v); !isIdle(action) {
+			return &run
+		}
+	}
+	return nil
+}
+
+// isIdle reports whether an action only waits.
+func isIdle(action decide.Action) bool {
+	switch action.(type) { //nolint:gochecksumtype // the others are writes
+	case decide.Wait, decide.ReportProblem:
+		return true
+	default:
+		return false
+	}
+}
+
+// judgeFailure says why a run failed, as its event does. A container's message is part of the cause,
+// whatever it says.
+func judgeFailure(r *Report, o *observe.Observation, last decide.Run) {
+	note := act.FailureNote(o, decide.RecordOutcome{Run: last}, o.Jobs[last.Name])
+	_, _, why := act.EventTarget(o, last)
+	r.fail(decide.Problem{Reason: why, Note: note})
+	r.failed = string(last.Outcome.Verdict)
+	if last.Outcome.Verdict != contract.NotStarted {
+		r.Cause, r.Remedy = quote.Lines(note), ""
+	}
+	if r.Remedy == "" {
+		r.Remedy = remedyFor(r, last)
+	}
+	attempt := last.Attempt
+	if last.Outcome.Verdict.Counted() {
+		attempt++
+	}
+	r.Next = fmt.Sprintf("attempt %d", max(attempt, 1))
+}
+
+// judgeStalled says why the last attempt of max-attempts failed.
+func judgeStalled(r *Report, o *observe.Observation, last decide.Run, p decide.Problem) {
+	judgeFailure(r, o, last)
+	r.Reason, r.Next, r.Cause = p.Reason, "", r.Cause+"; "+quote.Lines(p.Note)
+	if again := "kubectl flex retry " + r.argument(); r.Remedy == "" {
+		r.Remedy = "correct the cause, then " + again
+	} else if !strings.Contains(r.Remedy, again) && last.Outcome.Verdict != contract.BadRequest && last.Outcome.Verdict != contract.BadConfig {
+		r.Remedy += ". Then " + again
+	}
+}
+
+// judgeNotOurs says what a claim waits for that the dispatcher has nothing to do with yet.
+func (d *Dispatcher) judgeNotOurs(r *Report, o *observe.Observation) {
+	class := d.classOf(o)
+	_, selected := o.Claim.Annotations[storagehelpers.AnnSelectedNode]
+	switch {
+	case o.Claim.Spec.VolumeName != "":
+		d.judgeNamed(r, o)
+	case r.Class == "":
+		r.fail(decide.Problem{Note: "the claim has no storageClassName, so no provisioner serves it. Remedy: create it with a class, or mark a class as the default one"})
+	case class == nil:
+		r.fail(decide.Problem{Note: fmt.Sprintf("the StorageClass %s does not exist. Remedy: create it, or create the claim with another class", r.Class)})
+	case class.Provisioner != d.Serving.Provisioner:
+		r.fail(decide.Problem{Note: fmt.Sprintf("the class %s is served by another provisioner, %s, and this dispatcher serves %s. Remedy: its own documentation. If it is another dispatcher, --dispatcher names its Deployment",
+			class.Name, quote.Name(class.Provisioner), d.Serving.Provisioner)})
+	case cluster.IsPopulated(o.Claim):
+		r.State, r.Next = Working, "the populator of the claim's dataSourceRef fills a volume for it"
+	case isDelayed(class) && !selected:
+		r.State, r.Next = Working, "a pod uses the claim: the class has volumeBindingMode WaitForFirstConsumer"
+	case pvs.ProvisionerOf(o.Claim) != "" && pvs.ProvisionerOf(o.Claim) != d.Serving.Provisioner:
+		r.fail(decide.Problem{Note: fmt.Sprintf("Kubernetes has asked another provisioner, %s, for the volume of the claim: its class had that provisioner before. Remedy: create the claim again",
+			quote.Name(pvs.ProvisionerOf(o.Claim)))})
+	default:
+		r.State, r.Next = Working, "kube-controller-manager binds the claim to an existing PersistentVolume, or asks for a new one"
+	}
+}
+
+// classOf returns the class of a claim, or nil.
+func (d *Dispatcher) classOf(o *observe.Observation) *storagev1.StorageClass {
+	return d.caches.Classes.Named(storagehelpers.GetPersistentVolumeClaimClass(o.Claim))
+}

@@ -1,0 +1,86 @@
+package plugin
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
+)
+
+// remedyFor returns what to do about the failed run of a report whose note names no remedy. No remedy
+// of an expand or a delete touches the claim, which has data.
+func remedyFor(r *Report, run decide.Run) string {
+	output := fmt.Sprintf("kubectl --namespace=%s describe job %s", run.JobNamespace(), run.Name)
+	config := configOf(run.Revision)
+	if run.Verb == contract.Provision {
+		config = cmp.Or(r.Config, config)
+	}
+	verdict := run.Outcome.Verdict
+	if remedy, own := remediesOfVerbs[run.Verb][verdict]; own {
+		return remedy
+	}
+	switch verdict {
+	case contract.BadConfig:
+		return fmt.Sprintf("correct the ConfigMap %s. %s", config, usedFor(run.Verb))
+	case contract.NoCapacity:
+		return "free space in the storage, or have its quota raised"
+	case contract.NoCredentials:
+		return fmt.Sprintf("correct the Secret that the ConfigMap %s names. A changed Secret starts no attempt by itself: kubectl flex retry %s", config, r.argument())
+	case contract.BadRequest, contract.TryAgain, contract.Done:
+		return "check the storage. The container's output: " + output
+	default:
+		return ""
+	}
+}
+
+// remediesOfVerbs are the remedies of verdicts that say something else of one verb.
+var remediesOfVerbs = map[contract.Verb]map[contract.Verdict]string{
+	contract.Provision: {contract.BadRequest: "delete the claim, and create it with a request that the storage can serve"},
+	contract.Expand:    {contract.BadRequest: "request a size in the claim that the storage can serve. It must not be smaller than the present one"},
+}
+
+// usedFor says for what a corrected ConfigMap is used.
+func usedFor(verb contract.Verb) string {
+	if verb == contract.Provision {
+		return "The next attempt then follows at once"
+	}
+	return "It is used for this volume if it certainly reaches the same storage. Otherwise kubectl flex history lists the config revisions"
+}
+
+// configOf returns the ConfigMap of a config revision, "namespace/name", which is named after it and
+// a hash.
+func configOf(revision string) string {
+	i := strings.LastIndex(revision, "-")
+	if i < 0 {
+		return "of the class"
+	}
+	return shownName(revision[:i])
+}
+
+// argument returns what names the claim in a command, or the PersistentVolume that was made for it if
+// the claim no longer exists.
+func (r *Report) argument() string {
+	if r.Size == "" {
+		return r.example()
+	}
+	namespace, name, _ := strings.Cut(r.Claim, "/")
+	return name + " --namespace=" + namespace
+}
+
+// adopt takes over how a volume is doing that was made for another claim.
+func (r *Report) adopt(of *Report) {
+	r.Runs, r.Warnings = of.Runs, append(r.Warnings, of.Warnings...)
+	r.State, r.Reason, r.Cause, r.Remedy, r.Next, r.NextAt, r.failed = of.State, of.Reason, of.Cause, of.Remedy, of.Next, of.NextAt, of.failed
+	r.Volume, r.Revision, r.made = of.Volume, of.Revision, of.UID
+}
+
+// example names the claim, "namespace/name", or the PersistentVolume that was made for it if the claim no
+// longer exists.
+func (r *Report) example() string {
+	if r.Size == "" {
+		return "pv/" + contract.PVName(r.UID)
+	}
+	return r.Claim
+}

@@ -1,0 +1,247 @@
+package plugin
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/admin"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/quote"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/resolve"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
+)
+
+// History is the config revisions of a class, the newest first.
+type History struct {
+	metav1.TypeMeta `json:",inline"`
+
+	Class     string     `json:"class"`
+	Revisions []Revision `json:"revisions"`
+}
+
+// Revision is one stored config of a class.
+type Revision struct {
+	Name    string      `json:"name"` // namespace/name
+	Number  int64       `json:"number"`
+	Created metav1.Time `json:"created"`
+	Image   string      `json:"image,omitempty"`
+	// Volumes are the PersistentVolumes that are deleted and expanded under it, Jobs those that ran
+	// under it and still exist.
+	Volumes int `json:"volumes"`
+	Jobs    int `json:"jobs"`
+}
+
+// History lists the stored revisions of a class.
+func (d *Dispatcher) History(class string) (*History, error) {
+	stored := d.revisionsOf(class)
+	if len(stored) == 0 {
+		return nil, fmt.Errorf("the class %s has no config revision: one is stored when the first claim of the class is served", class)
+	}
+	out := &History{TypeMeta: metav1.TypeMeta{APIVersion: Version, Kind: "History"}, Class: class}
+	for _, r := range stored {
+		name := r.Namespace + "/" + r.Name
+		revision := Revision{
+			Name: name, Number: r.Revision, Created: r.CreationTimestamp,
+			Volumes: len(d.caches.PVs.By(cluster.ByRevision, name)), Jobs: len(d.caches.Jobs.By(cluster.ByRevision, name)),
+		}
+		if src, err := config.StoredSource(r); err == nil {
+			cfg, _ := config.Parse(src, d.Serving.Provisioner)
+			revision.Image = quote.Name(cfg.Image)
+		}
+		out.Revisions = append(out.Revisions, revision)
+	}
+	return out, nil
+}
+
+// revisionsOf returns the stored revisions of a class, the newest first.
+func (d *Dispatcher) revisionsOf(class string) []*appsv1.ControllerRevision {
+	stored := d.caches.Revisions.By(cluster.ByClass, config.ClassLabel(class))
+	return slices.SortedFunc(slices.Values(stored), func(a, b *appsv1.ControllerRevision) int {
+		return cmp.Or(cmp.Compare(b.Revision, a.Revision), cmp.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name))
+	})
+}
+
+// newestRevision stands for the newest revision of a volume's class.
+const newestRevision = "newest"
+
+// Move moves the volume of a PV to another config revision of its class, "namespace/name" or
+// newestRevision, and returns which. It refuses where a delete could go to another storage, in
+// which it would find nothing and end with success. With dryRun it writes nothing.
+func (d *Dispatcher) Move(ctx context.Context, name, to string, dryRun bool) (string, error) {
+	pv := d.caches.PVs.Named(name)
+	if pv == nil {
+		return "", fmt.Errorf("the PersistentVolume %s does not exist", name)
+	}
+	resolver, _, err := d.resolver()
+	if err != nil {
+		return "", err
+	}
+	target := d.revisionNamed(pv, to)
+	if target == nil {
+		return "", fmt.Errorf("the class %s has no config revision %s: kubectl flex history lists them", pv.Spec.StorageClassName, to)
+	}
+	revision := target.Namespace + "/" + target.Name
+	if err := d.whyNotMoved(resolver, pv, target); err != nil {
+		return revision, fmt.Errorf("the PersistentVolume %s is not moved: %w", name, err)
+	}
+	if dryRun || pv.Annotations[contract.AnnRevision] == revision {
+		return revision, nil
+	}
+	return revision, admin.Move(ctx, d.Client, pv, revision)
+}
+
+// revisionNamed returns a revision of a PV's class, or nil.
+func (d *Dispatcher) revisionNamed(pv *corev1.PersistentVolume, name string) *appsv1.ControllerRevision {
+	stored := d.revisionsOf(pv.Spec.StorageClassName)
+	i := slices.IndexFunc(stored, func(r *appsv1.ControllerRevision) bool {
+		return name == newestRevision || name == r.Namespace+"/"+r.Name
+	})
+	if i < 0 {
+		return nil
+	}
+	return stored[i]
+}
+
+// whyNotMoved returns why a volume is not moved, or nil.
+func (d *Dispatcher) whyNotMoved(resolver resolve.Resolver, pv *corev1.PersistentVolume, to *appsv1.ControllerRevision) error {
+	if err := whyNotMade(pv, d.Serving.Provisioner); err != nil {
+		return err
+	}
+	uid := pv.Annotations[contract.AnnClaimUID]
+	for _, job := range d.caches.Jobs.By(cluster.ByUID, uid) {
+		if !runs.IsFinished(job) || runs.RecordOf(job, uid).Held {
+			return fmt.Errorf("the Job %s/%s for its claim is at work, or is still a record: try again when that has ended", job.Namespace, job.Name)
+		}
+	}
+	return whyOtherStorage(resolver, d.caches.Revisions.Named(pv.Annotations[contract.AnnRevision]), to)
+}
+
+// whyNotMade returns why the dispatcher of a provisioner has nothing to do with a PV, or nil.
+func whyNotMade(pv *corev1.PersistentVolume, provisioner string) error {
+	uid := pv.Annotations[contract.AnnClaimUID]
+	switch {
+	case uid == "" || pv.Name != contract.PVName(uid):
+		return fmt.Errorf("it was not made by flex-provisioner: it lacks the annotation %s, or has another name", contract.AnnClaimUID)
+	case pvs.OfAnotherProvisioner(pv.Annotations, provisioner):
+		return fmt.Errorf("it belongs to the provisioner %s, and this dispatcher serves %s: --dispatcher names the Deployment of another one",
+			quote.Name(pv.Annotations[contract.AnnProvisionedBy]), provisioner)
+	default:
+		return nil
+	}
+}
+
+// whyOtherStorage returns why a revision may reach another storage than an old one, which may not
+// exist, or nil if both certainly reach the same.
+func whyOtherStorage(resolver resolve.Resolver, old, to *appsv1.ControllerRevision) error {
+	if old == nil {
+		return errors.New("its own config revision does not exist, so it is not known whether the other reaches the same storage. If it does, set the annotation " + contract.AnnRevision + " yourself")
+	}
+	has, gets := resolver.JudgeStored(old), resolver.JudgeStored(to)
+	if has.Damaged != nil || gets.Damaged != nil || len(gets.Faults) > 0 {
+		return errors.Join(has.Damaged, gets.Damaged, gets.Faults.ToAggregate())
+	}
+	for _, verb := range has.Config.Verbs {
+		if !gets.Config.Supports(verb) {
+			return fmt.Errorf("its own config revision lists the verb %s, and the other one does not: the volume could then not be deleted or expanded", verb)
+		}
+	}
+	if !config.SameStorage(has.Config, gets.Config) {
+		return errors.New("the two config revisions may reach different storages: more differs than image, command, verbs, limits and scheduling. A delete in the wrong storage would " +
+			"leave the volume there. If both reach the same storage, set the annotation " + contract.AnnRevision + " yourself")
+	}
+	return nil
+}
+
+func historyCommand(now func() time.Time) *cobra.Command {
+	a := &asked{}
+	cmd := &cobra.Command{
+		Use:   "history CLASS",
+		Short: "List the config revisions of a class, with the volumes that need them",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			d, stop, err := a.openAsAdmin(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer stop()
+			h, err := d.History(args[0])
+			if err != nil {
+				return err
+			}
+			printed, err := printObject(cmd.OutOrStdout(), a.output, h)
+			if !printed {
+				err = (&printer{out: cmd.OutOrStdout(), now: now()}).history(h)
+			}
+			return err
+		},
+	}
+	a.addFlags(cmd)
+	return cmd
+}
+
+func (p *printer) history(h *History) error {
+	p.table(func(out io.Writer) {
+		rows := &printer{out: out}
+		rows.printf("REVISION\tNUMBER\tAGE\tVOLUMES\tJOBS\tIMAGE\n")
+		for _, r := range h.Revisions {
+			rows.printf("%s\t%d\t%s\t%d\t%d\t%s\n", r.Name, r.Number, duration.HumanDuration(p.now.Sub(r.Created.Time)), r.Volumes, r.Jobs, cmp.Or(r.Image, "-"))
+		}
+		p.err = cmp.Or(p.err, rows.err)
+	})
+	return p.err
+}
+
+// moveAll moves volumes, and prints where each is then. It continues after an error.
+func (d *Dispatcher) moveAll(cmd *cobra.Command, names []string, to string, dryRun bool) error {
+	ctx, stop := context.WithTimeout(cmd.Context(), timeout)
+	defer stop()
+	var failed error
+	for _, name := range names {
+		revision, err := d.Move(ctx, strings.TrimPrefix(name, "pv/"), to, dryRun)
+		if err == nil {
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "persistentvolume/%s: config revision %s%s\n", name, revision, map[bool]string{true: " (dry run)"}[dryRun])
+		}
+		failed = errors.Join(failed, err)
+	}
+	return failed
+}
+
+func moveCommand() *cobra.Command {
+	a, to, dryRun := &asked{}, "", false
+	cmd := &cobra.Command{
+		Use:   "move PV... --to REVISION",
+		Short: "Move volumes to another config revision of their class",
+		Long: "move sets the config revision under which the volumes of PersistentVolumes are deleted and expanded: after an upgrade, say, so that the image of an old revision is needed no\n" +
+			"longer. It moves a volume only if the two revisions certainly reach the same storage, and no Job for its claim is at work.",
+		Example: "  kubectl flex move pvc-6f0c3b1e-2d4a-4c8e-9a57-0b1c2d3e4f50 --to newest --dry-run",
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			d, stop, err := a.openAsAdmin(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer stop()
+			return d.moveAll(cmd, args, to, dryRun)
+		},
+	}
+	a.connection.addFlags(cmd.Flags())
+	cmd.Flags().StringVar(&to, "to", "", "config revision NAMESPACE/NAME of the volume's class, or "+newestRevision)
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "check only, and change nothing")
+	_ = cmd.MarkFlagRequired("to") // it exists
+	return cmd
+}

@@ -1,0 +1,49 @@
+package plugin_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
+	"github.com/flex-provisioner/flex-provisioner/plugin"
+)
+
+func TestTheStatusTellsCausesApart(t *testing.T) {
+	inWorld(t, func(c *fakecluster.Cluster) {
+		full := true
+		c.SetUpGold(func(r *fakecluster.Run) fakecluster.Exit {
+			if full = !full; full {
+				return fakecluster.Exit{Code: contract.ExitCapacity, Message: "claim: full"}
+			}
+			return fakecluster.Exit{Code: contract.ExitNoPerm, Message: "claim: login refused"}
+		})
+		c.Start()
+		c.CreateClaim("one")
+		c.CreateClaim("two")
+		c.Advance(20 * time.Second)
+		s := asIs(c, true, func(ctx context.Context, d *plugin.Dispatcher) (*plugin.Status, error) { return d.Status(ctx) })
+		if causes := s.Classes[0].Causes; len(causes) != 2 {
+			c.T.Errorf("the causes are %+v", causes)
+		}
+	})
+}
+
+func TestTheStatusNamesVolumesThatAreNotDeleted(t *testing.T) {
+	inWorld(t, func(c *fakecluster.Cluster) {
+		claim := bind(c, failsTo(contract.Delete, fakecluster.Exit{Code: contract.ExitNoPerm, Message: "login refused"}))
+		fakecluster.Delete(c, fakecluster.User, claim)
+		c.Advance(20 * time.Second)
+		s := asIs(c, true, func(ctx context.Context, d *plugin.Dispatcher) (*plugin.Status, error) { return d.Status(ctx, "gold") })
+		if causes := s.Classes[0].Causes; len(causes) != 1 || causes[0].Reason != "VolumeFailedDelete" || causes[0].Example != "pv/pvc-"+string(claim.UID) {
+			c.T.Errorf("the causes are %+v", causes)
+		}
+		asIs(c, true, func(ctx context.Context, d *plugin.Dispatcher) (any, error) {
+			if _, err := d.Status(ctx, "golden"); err == nil {
+				c.T.Error("a class that does not exist has a status")
+			}
+			return nil, nil //nolint:nilnil // the error was expected
+		})
+	})
+}
