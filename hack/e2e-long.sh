@@ -181,7 +181,8 @@ external() {
   [ -z "$left" ] || die "left in Cinder: $left"
   for node in 1 2; do test/cluster/node.sh exec "$node" umount -l /var/lib/flex-volumes; done
   take_down
-  diff "$TMP/before" <(test/cluster/leftovers.sh) >&2 || die "the lines above were not there before (>), or are missing now (<)"
+  test/cluster/leftovers.sh >"$TMP/after" # it would list a diff that waits for it
+  diff "$TMP/before" "$TMP/after" >&2 || die "the lines above were not there before (>), or are missing now (<)"
 }
 
 # scale: the requests of a claim, and thousands of claims.
