@@ -155,5 +155,5 @@ e2e: deps build ## the tests against both real systems, as Go tests; minutes; KU
 	@hack/e2e.sh
 
 .PHONY: e2e-long
-e2e-long: deps build ## every suite against Cinder in each mode, four releases of it, every backend, the commands of the docs, e2e on the oldest Kubernetes; PART=NAME runs one (root)
+e2e-long: deps build ## every suite against Cinder in each mode, four releases of it, every backend, the commands of the docs, e2e on the oldest Kubernetes, Kubernetes' own storage suite; PART=NAME runs one (root)
 	@hack/e2e-long.sh

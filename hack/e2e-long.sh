@@ -1,7 +1,7 @@
 #!/bin/bash
 # e2e-long.sh: everything that is too long for make e2e (make e2e-long). Each stage brings up what it needs from nothing,
 # takes it down, and must leave nothing; what each took is printed at the end.
-#   PART=NAME  only this stage: docs, noauth, keystone, credential, cinder17, cinder26, cinder28, zones, kube (the oldest Kubernetes), sim, mutants, fuzz, storms, attacks, everyday, recipes or scale
+#   PART=NAME  only this stage: docs, noauth, keystone, credential, cinder17, cinder26, cinder28, zones, kube (the oldest Kubernetes), sim, mutants, fuzz, storms, attacks, everyday, recipes, external or scale
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
 # shellcheck source=../test/lab.sh
@@ -142,13 +142,18 @@ recipes() {
   KEEP='' FLEX_DEPLOY=test/e2e/recipes FLEX_IMAGES=recipes E2E_TAGS=e2e,long E2E_RUN=$OF_RECIPES hack/e2e.sh 2>&1 | tee -a "$TMP/recipes"
   ticks "$TMP/recipes"
   BACKENDS=lvm ready_for_pages recipes
-  truncate -s 2G "$LAB_STATE/kube/node1/btrfs"
-  mkfs.btrfs -q "$LAB_STATE/kube/node1/btrfs"
-  test/cluster/node.sh exec 1 mount -o loop "$LAB_STATE/kube/node1/btrfs" /var/lib/flex-volumes
+  mount_btrfs 1
   for page in btrfs nfs; do run_page "docs/recipes/$page.md"; done
   test/cluster/node.sh exec 1 umount -l /var/lib/flex-volumes
   for page in loop directory file-server isolated; do run_page "docs/recipes/$page.md"; done
   take_down
+}
+
+# mount_btrfs NODE: at the directory of its volumes; a file of the node's own.
+mount_btrfs() {
+  truncate -s 2G "$LAB_STATE/kube/node$1/btrfs"
+  mkfs.btrfs -q "$LAB_STATE/kube/node$1/btrfs"
+  test/cluster/node.sh exec "$1" mount -o loop "$LAB_STATE/kube/node$1/btrfs" /var/lib/flex-volumes
 }
 
 # ticks LOG: the table of docs/recipes/README.md: each tick, and the tests that have passed for it.
@@ -159,6 +164,25 @@ ticks() {
     { n = split($4, tests, /`, `|`/); for (i = 1; i <= n; i++) if (tests[i] != "" && !(tests[i] in passed)) { print "not passed: " $2 ", " $3 ": " tests[i]; bad = 1 } }
     { printf "%-14s %-24s %s\n", $2, $3, $4 }
     END { exit bad }' "$1" docs/recipes/README.md || die "docs/recipes/README.md has ticks whose tests have not passed"
+}
+
+# external: Kubernetes' own suite for storage, on volumes that the kubelet mounts: by iSCSI, and on the node. What it skips, test/external lists.
+external() {
+  local node left
+  local -x MODE=noauth BACKENDS=lvm
+  test/cluster/leftovers.sh >"$TMP/before"
+  test/cluster/up.sh
+  test/cinder/up.sh
+  FLEX_DEPLOY=test/e2e/recipes FLEX_IMAGES=recipes hack/deploy.sh
+  for node in 1 2; do mount_btrfs "$node"; done
+  test/external/build.sh
+  test/external/run.sh
+  left=$(test/cinder/leftovers.sh)
+  [ -z "$left" ] || die "left in Cinder: $left"
+  for node in 1 2; do test/cluster/node.sh exec "$node" umount -l /var/lib/flex-volumes; done
+  take_down
+  test/cluster/leftovers.sh >"$TMP/after" # it would list a diff that waits for it
+  diff "$TMP/before" "$TMP/after" >&2 || die "the lines above were not there before (>), or are missing now (<)"
 }
 
 # scale: the requests of a claim, and thousands of claims.
@@ -178,7 +202,7 @@ finish() {
   [ $status = 0 ] || echo "e2e-long: FAILED in ${stage:-the beginning}"
 }
 
-[[ " docs noauth keystone credential cinder17 cinder26 cinder28 zones kube sim mutants fuzz storms attacks everyday recipes scale " == *" ${PART:-docs} "* ]] || die "PART=$PART: the parts are named in $0"
+[[ " docs noauth keystone credential cinder17 cinder26 cinder28 zones kube sim mutants fuzz storms attacks everyday recipes external scale " == *" ${PART:-docs} "* ]] || die "PART=$PART: the parts are named in $0"
 hack/deps.sh
 lab_lock
 if [ -e "$LAB_KUBECONFIG" ] || [ -e "$LAB_STATE/cinder/settings" ]; then
@@ -189,7 +213,7 @@ TMP=$(mktemp -d)
 export FLEX_RESULTS
 trap finish EXIT
 trap 'exit 130' INT TERM
-for stage in ${PART:-docs noauth keystone credential cinder17 cinder26 cinder28 zones kube sim mutants fuzz storms attacks everyday recipes scale}; do
+for stage in ${PART:-docs noauth keystone credential cinder17 cinder26 cinder28 zones kube sim mutants fuzz storms attacks everyday recipes external scale}; do
   start=$SECONDS
   say "=== $stage"
   "$stage"

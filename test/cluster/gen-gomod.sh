@@ -30,7 +30,11 @@ $(grep -E '^(go|godebug) ' "$theirs")
 
 require k8s.io/kubernetes v$1
 
-tool k8s.io/kubernetes/cmd/kubectl
+tool (
+	github.com/onsi/ginkgo/v2/ginkgo
+	k8s.io/kubernetes/cmd/kubectl
+	k8s.io/kubernetes/test/images/agnhost
+)
 
 replace (
 $(sed -n "s#^\s*\(k8s.io/[a-z-]*\) => ./staging/.*#\t\1 => \1 v0.${1#1.}#p" "$theirs")
