@@ -104,7 +104,7 @@ func (f *Resolver) nearConfig(class, namespace string) (near, remedy string) {
 	if elsewhere := f.Caches.Configs.By(cluster.ByClass, config.ClassLabel(class)); len(elsewhere) == 1 {
 		cm := elsewhere[0]
 		return fmt.Sprintf(" in the namespace %s. The ConfigMap %s/%s is labelled for it, and lies in another namespace", namespace, cm.Namespace, cm.Name),
-			fmt.Sprintf("create the class anew with the parameter %s: %s, or ", contract.ParamConfigNamespace, cm.Namespace)
+			fmt.Sprintf("if you know who created that ConfigMap, and it is meant for this class, create the class anew with the parameter %s: %s, or ", contract.ParamConfigNamespace, cm.Namespace)
 	}
 	astray := slices.DeleteFunc(f.Caches.Configs.In(namespace).All(), f.mayServe)
 	if len(astray) != 1 {
