@@ -132,7 +132,8 @@ func (a *asked) openAsAdmin(ctx context.Context) (d *Dispatcher, stop func(), er
 	case t.dispatcher == nil:
 		err = fmt.Errorf("you may not %s: ask an administrator of the storage", strings.Join(t.notRead, "; "))
 	default:
-		return t.dispatcher, stop, nil
+		end := stop
+		return t.dispatcher, func() { end(); t.dispatcher.Close() }, nil
 	}
 	stop()
 	return nil, nil, err

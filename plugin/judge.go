@@ -18,6 +18,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/quote"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/resolve"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/slots"
 )
 
@@ -246,7 +247,7 @@ func (d *Dispatcher) judgeNotOurs(r *Report, o *observe.Observation) {
 			class.Name, quote.Name(class.Provisioner), d.Serving.Provisioner)})
 	case cluster.IsPopulated(o.Claim):
 		r.State, r.Next = Working, "the populator of the claim's dataSourceRef fills a volume for it"
-	case isDelayed(class) && !selected:
+	case resolve.WaitsForNode(class) && !selected:
 		r.State, r.Next = Working, "a pod uses the claim: the class has volumeBindingMode WaitForFirstConsumer"
 	case pvs.ProvisionerOf(o.Claim) != "" && pvs.ProvisionerOf(o.Claim) != d.Serving.Provisioner:
 		r.fail(decide.Problem{Note: fmt.Sprintf("Kubernetes has asked another provisioner, %s, for the volume of the claim: its class had that provisioner before. Remedy: create the claim again",

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
 )
 
@@ -13,9 +14,9 @@ import (
 // of an expand or a delete touches the claim, which has data.
 func remedyFor(r *Report, run decide.Run) string {
 	output := fmt.Sprintf("kubectl --namespace=%s describe job %s", run.JobNamespace(), run.Name)
-	config := configOf(run.Revision)
+	cm := cmp.Or(shownName(config.NameOfRevision(run.Revision)), "of the class")
 	if run.Verb == contract.Provision {
-		config = cmp.Or(r.Config, config)
+		cm = cmp.Or(r.Config, cm)
 	}
 	verdict := run.Outcome.Verdict
 	if remedy, own := remediesOfVerbs[run.Verb][verdict]; own {
@@ -23,11 +24,11 @@ func remedyFor(r *Report, run decide.Run) string {
 	}
 	switch verdict {
 	case contract.BadConfig:
-		return fmt.Sprintf("correct the ConfigMap %s. %s", config, usedFor(run.Verb))
+		return fmt.Sprintf("correct the ConfigMap %s. %s", cm, usedFor(run.Verb))
 	case contract.NoCapacity:
 		return "free space in the storage, or have its quota raised"
 	case contract.NoCredentials:
-		return fmt.Sprintf("correct the Secret that the ConfigMap %s names. A changed Secret starts no attempt by itself: kubectl flex retry %s", config, r.argument())
+		return fmt.Sprintf("correct the Secret that the ConfigMap %s names. A changed Secret starts no attempt by itself: kubectl flex retry %s", cm, r.argument())
 	case contract.BadRequest, contract.TryAgain, contract.Done:
 		return "check the storage. The container's output: " + output
 	default:
@@ -47,16 +48,6 @@ func usedFor(verb contract.Verb) string {
 		return "The next attempt then follows at once"
 	}
 	return "It is used for this volume if it certainly reaches the same storage. Otherwise kubectl flex history lists the config revisions"
-}
-
-// configOf returns the ConfigMap of a config revision, "namespace/name", which is named after it and
-// a hash.
-func configOf(revision string) string {
-	i := strings.LastIndex(revision, "-")
-	if i < 0 {
-		return "of the class"
-	}
-	return shownName(revision[:i])
 }
 
 // argument returns what names the claim in a command, or the PersistentVolume that was made for it if

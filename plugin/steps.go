@@ -1,14 +1,8 @@
 package plugin
 
 import (
-	storagev1 "k8s.io/api/storage/v1"
-
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/resolve"
 )
-
-// isDelayed reports whether claims of a class wait for a pod.
-func isDelayed(class *storagev1.StorageClass) bool { return resolve.WaitsForNode(class) }
 
 // nextStep names what the dispatcher does next.
 //
