@@ -12,6 +12,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
+	"github.com/flex-provisioner/flex-provisioner/internal/fixture"
 )
 
 var (
@@ -30,6 +31,14 @@ func jobThat(kind batchv1.JobConditionType, reason string) *batchv1.Job {
 			{Type: kind, Status: corev1.ConditionTrue, Reason: reason, Message: "in Kubernetes' words", LastTransitionTime: metav1.NewTime(ended)},
 		}
 	}
+	return job
+}
+
+// jobOf returns a Job of this verb that has not ended.
+func jobOf(verb contract.Verb, describes bool) *batchv1.Job {
+	job := jobThat("", "")
+	job.Labels = map[string]string{jobs.LabelVerb: string(verb), contract.LabelClaimUID: fixture.UID}
+	fixture.Record(job, fixture.UID, func(r *jobs.Record) { r.DescribesPV = describes })
 	return job
 }
 
@@ -295,13 +304,20 @@ func TestEndedByItsNodeMeansThatNoPodOfTheJobCanRun(t *testing.T) {
 	waiting := &corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodPending}}
 	lost := &corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodUnknown}}
 	suspended := jobThat(batchv1.JobSuspended, "")
+	provision, deletion, describing := jobOf(contract.Provision, false), jobOf(contract.Delete, false), jobOf(contract.Provision, true)
+	atWork := func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodRunning }
 	for name, test := range map[string]struct {
 		job  *batchv1.Job
 		pods []*corev1.Pod
 		want bool
 	}{
 		"new":                                  {jobThat("", ""), nil, false},
-		"its pod ended, no verdict yet":        {jobThat("", ""), []*corev1.Pod{exited(0, "")}, false},
+		"its pod ended, no verdict yet":        {provision, []*corev1.Pod{exited(0, "")}, false},
+		"it is done, its pod has not ended":    {deletion, []*corev1.Pod{exited(0, "", atWork)}, true},
+		"it failed, its pod has not ended":     {deletion, []*corev1.Pod{exited(75, "", atWork)}, false},
+		"it is done, and so is another pod":    {deletion, []*corev1.Pod{exited(0, "", atWork), exited(0, "")}, false},
+		"it wrote a PV, its pod has not ended": {provision, []*corev1.Pod{exited(0, "", atWork)}, false},
+		"it described a PV":                    {describing, []*corev1.Pod{exited(0, "", atWork)}, true},
 		"about to fail, its pod terminating":   {jobThat(batchv1.JobFailureTarget, ""), []*corev1.Pod{running}, false},
 		"suspended":                            {suspended, nil, false},
 		"complete":                             {jobThat(batchv1.JobComplete, ""), nil, true},
