@@ -89,7 +89,7 @@ func (f *Resolver) listing(namespace, name, class string) *corev1.ConfigMap {
 func (f *Resolver) noConfig(class, namespace string) string {
 	if len(validation.IsValidLabelValue(class)) == 0 {
 		near, remedy := f.nearConfig(class, namespace)
-		return fmt.Sprintf("the class %s has no provisioner config%s. Remedy: %screate a ConfigMap in the namespace %s with the labels %s=%s and %s=%s",
+		return fmt.Sprintf("the class %s has no provisioner config%s. Remedy: %screate a ConfigMap in the namespace %s with the labels %s=%s and %s=%s, and at least the keys image, verbs and service-account-name",
 			class, near, remedy, namespace, contract.LabelType, contract.TypeConfig, contract.LabelStorageClass, class)
 	}
 	return fmt.Sprintf("the class %s has no provisioner config, and its name is too long for the label %s of one. Remedy: create the class anew with the parameter %s, "+
