@@ -7,9 +7,11 @@ own=${FLEX_BASE_DIR:?}/.loop disks=/run/flex-loop
 mkdir -p "$own" "$disks"
 declare -A disk=() top=() # of a volume its loop device, of a loop device the one on top of it; without /dev/
 
-# hold DEVICE lets the kernel have the disk open, by a second loop device on top of it, which no pod gets. A pod may tell the kernel to detach its raw device
-# when nothing else has it open (LOOP_CLR_FD needs no capability), and the device may then become the disk of another volume, or of the kubelet, while the path
-# still leads there. What this program has open would be held only until it ends, and a pod may wait for that.
+# hold DEVICE lets the kernel have the disk open, by a second loop device on top of it that no pod
+# gets. A pod may tell the kernel to detach its raw device when nothing else has it open
+# (LOOP_CLR_FD needs no capability). The device may then become the disk of another volume, or of
+# the kubelet, while the path still leads there. What this program has open is open only until it
+# ends, and a pod may wait for that.
 hold() { [ -n "${top[${1##*/}]:-}" ] || losetup --read-only --sizelimit 512 --find "$1"; }
 
 is_of() { # NAME DEVICE: it is the disk of the volume
@@ -18,8 +20,9 @@ is_of() { # NAME DEVICE: it is the disk of the volume
   [[ $of = */"$1".img ]]
 }
 
-# detach detaches the disks whose files were removed; one that is in use is detached when it is closed. Another of these programs may have detached it before:
-# what is left of a link could lead to the disk of another volume.
+# detach detaches the disks whose files were removed; one that is in use is detached when it is
+# closed. Another of these programs may have detached it before: what is left of a link could lead
+# to the disk of another volume.
 detach() {
   local at of removed=()
   for at in "$disks"/*; do
