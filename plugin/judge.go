@@ -40,11 +40,11 @@ func (d *Dispatcher) judge(r *Report, o *observe.Observation, action decide.Acti
 	}
 }
 
-// fail says what is in the way. A note names its remedy last. What it quotes of others comes before,
-// and could have the word as well.
+// fail says what is in the way. A note of the dispatcher names its remedy last: what it quotes of
+// others before has the word, if at all, in small letters, or it is a value of a ConfigMap.
 func (r *Report) fail(p decide.Problem) {
 	note, remedy := quote.Lines(p.Note), ""
-	if i := strings.LastIndex(note, "Remedy"); i >= 0 {
+	if i := strings.LastIndex(note, "Remedy"); i >= 0 && p.Reason != reason.InvalidConfig {
 		note, remedy = note[:i], note[i+len("Remedy"):]
 	}
 	r.State, r.Reason = Failed, shownName(p.Reason)
@@ -52,6 +52,12 @@ func (r *Report) fail(p decide.Problem) {
 	if r.Remedy == "" && p.Reason == reason.InvalidConfig {
 		r.Remedy = "correct the ConfigMap. It is used at once"
 	}
+}
+
+// failBy says that an event is in the way. Its text is a cause and never a remedy: whoever may create
+// events beside a claim, as Kubernetes' ClusterRole edit may, chooses who has reported it, too.
+func (r *Report) failBy(e *corev1.Event) {
+	r.State, r.Reason, r.Cause, r.Remedy = Failed, shownName(e.Reason), strings.TrimRight(quote.Lines(e.Message), ". "), ""
 }
 
 // judgeWaiting says for whom a claim waits that has no slot.
@@ -216,7 +222,9 @@ func isIdle(action decide.Action) bool {
 // judgeFailure says why a run failed, as its event does. A container's message is part of the cause,
 // whatever it says.
 func judgeFailure(r *Report, o *observe.Observation, last decide.Run) {
-	note := act.FailureNote(o, decide.RecordOutcome{Run: last}, o.Jobs[last.Name])
+	quoted := last
+	quoted.Outcome.Reason, quoted.Outcome.Message = quote.Said(last.Outcome.Reason), quote.Said(last.Outcome.Message)
+	note := act.FailureNote(o, decide.RecordOutcome{Run: quoted}, o.Jobs[last.Name])
 	_, _, why := act.EventTarget(o, last)
 	r.fail(decide.Problem{Reason: why, Note: note})
 	r.failed = string(last.Outcome.Verdict)
