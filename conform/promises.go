@@ -27,7 +27,7 @@ const (
 	provision      = "provision"
 	remove         = "delete"
 	refuses        = "refuses"
-	mounts         = "mount"
+	undoRefused    = "undo-refused"
 	badConfig      = "bad-config"
 	badCredentials = "bad-credentials"
 	noCapacity     = "no-capacity"
@@ -66,12 +66,12 @@ func Promises() []Promise {
 			after: append(slices.Clone(served), "expand"), needs: []func(*Run) error{(*Run).whyNotExpanded}, test: testExpandKilled,
 		},
 		{Name: refuses, Contract: "a claim that cannot be provisioned as it is ends with exit code 65 or 73, and a line `claim: ` for its user. Other claims are not affected", after: served, test: testRefuses},
-		{Name: "undo-refused", Contract: "`delete` does not validate the request: an undo has the request of the newest run, which may have been refused", after: append(slices.Clone(served), refuses), test: testUndoRefused},
+		{Name: undoRefused, Contract: "`delete` does not validate the request: an undo has the request of the newest run, which may have been refused", after: append(slices.Clone(served), refuses), test: testUndoRefused},
 		{Name: badConfig, Contract: "a wrong configuration ends with exit code 64 or 78, and nothing is created", after: served, needs: []func(*Run) error{provoked(badConfig)}, test: refusedAs(contract.BadConfig)},
 		{Name: badCredentials, Contract: "credentials that the storage refuses end with exit code 77, and nothing is created", after: served, needs: []func(*Run) error{provoked(badCredentials)}, test: refusedAs(contract.NoCredentials)},
-		{Name: noCapacity, Contract: "a storage without capacity ends with exit code 73", after: served, needs: []func(*Run) error{provoked(noCapacity)}, test: refusedAs(contract.NoCapacity)},
+		{Name: noCapacity, Contract: "a storage without capacity ends with exit code 73", after: append(slices.Clone(served), undoRefused), needs: []func(*Run) error{provoked(noCapacity)}, test: refusedAs(contract.NoCapacity)},
 		{Name: "batch", Contract: "a run for several requests reports each of them: one that is refused does not affect the others", after: served, needs: []func(*Run) error{(*Run).whyNoBatch}, test: testBatch},
-		{Name: mounts, Contract: "the volume source is all that a node needs: data that a pod has written is there for the next pod", after: served, needs: []func(*Run) error{(*Run).whyNotMounted}, test: testMount},
+		{Name: "mount", Contract: "the volume source is all that a node needs: data that a pod has written is there for the next pod", after: served, needs: []func(*Run) error{(*Run).whyNotMounted}, test: testMount},
 		{Name: "clone", Contract: "a claim with a source gets a volume with the data of that source, never an empty one", after: served, needs: []func(*Run) error{(*Run).whyNoClone}, test: testClone},
 		{Name: "quiet", Contract: "no credential is in what the claim's user sees: events, annotations, PersistentVolumes", after: []string{provision}, test: testQuiet},
 	}

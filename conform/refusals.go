@@ -10,9 +10,11 @@ import (
 
 // testRefuses creates a claim that cannot be provisioned, and another one after it.
 func testRefuses(ctx context.Context, t *trial) error {
-	if _, err := t.refusedClaim(ctx); err != nil {
+	refused, err := t.refusedClaim(ctx)
+	if err != nil {
 		return err
 	}
+	refused.untested = true // undo-refused tests it
 	c, _, err := t.provisioned(ctx)
 	if err != nil {
 		return err

@@ -159,13 +159,14 @@ func (r *Run) PrintHead(out io.Writer) error {
 
 // PrintEnd writes how many promises are kept, and what is left.
 func (r *Report) PrintEnd(out io.Writer) error {
-	text := fmt.Sprintf("%d promises: %d kept, %d broken", len(r.Promises), r.Count(Kept), r.Broken())
+	var text strings.Builder
+	fmt.Fprintf(&text, "%d promises: %d kept, %d broken", len(r.Promises), r.Count(Kept), r.Broken())
 	for _, verdict := range []Verdict{NotClaimed, NotProvoked, NotTested, Skipped, Failed} {
 		if n := r.Count(verdict); n > 0 {
-			text += fmt.Sprintf(", %d %s", n, verdict)
+			fmt.Fprintf(&text, ", %d %s", n, verdict)
 		}
 	}
-	_, err := fmt.Fprintf(out, "\n%s; %d claims\n", text, r.Claims)
+	_, err := fmt.Fprintf(out, "\n%s; %d claims\n", text.String(), r.Claims)
 	if len(r.Left) > 0 {
 		_, after := fmt.Fprintf(out, "something may be left of %s\n", strings.Join(r.Left, " "))
 		err = cmp.Or(err, after)

@@ -146,8 +146,8 @@ func (r *Run) whyNotTested(p Promise) error {
 		return &skippedError{verdict: Skipped, why: reason}
 	}
 	for _, name := range p.after {
-		if result := r.report.of(name); result != nil && result.Verdict != Kept {
-			return &skippedError{verdict: NotTested, why: "it needs " + name}
+		if result := r.report.of(name); result != nil && (result.Verdict == Broken || result.Verdict == NotTested || result.Verdict == Failed) {
+			return notTested("it needs %s", name)
 		}
 	}
 	for _, need := range p.needs {
@@ -208,8 +208,8 @@ func (r *Run) owned(name string) metav1.ObjectMeta {
 
 // volumesOf returns what the storage lists of a claim. It is empty if it lists nothing at all.
 func (r *Run) volumesOf(ctx context.Context, uid types.UID) ([]audit.Volume, error) {
-	if r.whyUnlisted() != nil || r.report.isBroken("list") {
-		return nil, nil
+	if why := r.whyUnlisted(); why != nil || r.report.isBroken("list") {
+		return nil, nil //nolint:nilerr // a storage that is not listed is no fault
 	}
 	all, err := r.List(ctx)
 	return slices.DeleteFunc(all, func(v audit.Volume) bool { return v.UID != string(uid) }), err

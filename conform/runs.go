@@ -3,7 +3,6 @@ package conform
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -60,31 +59,46 @@ func read(job *batchv1.Job, uid types.UID) ran {
 // busy, which is no promise.
 const attempts = 4
 
-// hopeless returns an error if the runs of a verb say that no further one will do better. After a
-// run that this test has disturbed the next one has to do, unless the storage was busy.
+// hopeless returns an error if the runs of a verb say that no further one will do better.
 func (r *Run) hopeless(ctx context.Context, c *claim, verb contract.Verb) error {
 	all, err := r.runsOf(ctx, c.UID, verb)
 	if err != nil {
 		return err
 	}
-	failed, disturbed := 0, ""
+	if last := lastWithoutPV(all); verb == contract.Provision && len(c.disturbed) == 0 && last != nil {
+		return brokenBy(*last, fmt.Sprintf("%d runs ended with exit code 0, and the claim is not bound", len(all)))
+	}
+	return whyHopeless(all, c.disturbed, verb)
+}
+
+// lastWithoutPV returns the last of so many runs of a claim that is not bound that it will not be, nil if
+// there are fewer, or they say themselves that they have failed.
+func lastWithoutPV(all []ran) *ran {
+	if n := len(all); n >= attempts && all[n-1].outcome != nil && all[n-1].outcome.Verdict == contract.Done {
+		return &all[n-1]
+	}
+	return nil
+}
+
+// whyHopeless returns an error if one of the runs, the oldest first, breaks a promise. After a run
+// that this test has disturbed the next one has to do, unless the storage was busy.
+func whyHopeless(all []ran, disturbed map[string]string, verb contract.Verb) error {
+	failed, before := 0, ""
 	for _, run := range all {
-		if what := c.disturbed[run.job]; what != "" {
-			disturbed = what
+		if what := disturbed[run.job]; what != "" {
+			before = what
 			continue
 		}
 		if !run.failed() {
 			continue
 		}
-		if failed++; disturbed != "" && !isBusy(run.outcome) {
-			return brokenBy(run, fmt.Sprintf("after %s the next run of %s ended with %s", disturbed, verb, run.outcome))
-		}
-		if failed >= attempts || isFinal(run.outcome.Verdict) {
+		failed++
+		switch {
+		case before != "" && !isBusy(run.outcome):
+			return brokenBy(run, fmt.Sprintf("after %s the next run of %s ended with %s", before, verb, run.outcome))
+		case failed >= attempts || isFinal(run.outcome.Verdict):
 			return brokenBy(run, fmt.Sprintf("attempt %d of %s ended with %s (%s)", failed, verb, run.outcome, run.outcome.Verdict))
 		}
-	}
-	if n := len(all); verb == contract.Provision && n >= attempts && all[n-1].outcome != nil && all[n-1].outcome.Verdict == contract.Done && len(c.disturbed) == 0 {
-		return brokenBy(all[n-1], fmt.Sprintf("%d runs ended with exit code 0, and the claim is not bound", n))
 	}
 	return nil
 }
@@ -162,72 +176,67 @@ func (r *Run) measure(ctx context.Context, c *claim, verb contract.Verb) error {
 	return nil
 }
 
-// errEnded is the error of a kill that came after the end of the run.
-var errEnded = errors.New("the run had ended")
-
-// kill ends a claim's run of a verb, a part of its usual time after it has got its node. The kubelet
-// sends SIGTERM, and SIGKILL two seconds later, however short the grace period is.
-func (t *trial) kill(ctx context.Context, c *claim, verb contract.Verb, part float64) error {
-	before, err := t.runsOf(ctx, c.UID, verb)
-	if err != nil {
-		return err
-	}
-	var pod *corev1.Pod
-	err = t.until(ctx, t.limit(), "a run of "+string(verb), func(ctx context.Context) (found bool, err error) {
+// atWork waits until a claim's run of a verb has a node, and returns its pod, or nil if a run has ended
+// before it was seen.
+func (t *trial) atWork(ctx context.Context, c *claim, verb contract.Verb) (pod *corev1.Pod, err error) {
+	return pod, t.until(ctx, t.limit(), "a run of "+string(verb), func(ctx context.Context) (bool, error) {
 		if pod, err = t.podOf(ctx, c, verb); pod != nil || err != nil {
 			return pod != nil, err
 		}
-		now, err := t.runsOf(ctx, c.UID, verb)
-		if err == nil && len(now) > len(before) && now[len(now)-1].outcome != nil {
-			return true, errEnded
-		}
-		return false, err
+		all, err := t.runsOf(ctx, c.UID, verb)
+		return slices.ContainsFunc(all, func(run ran) bool { return run.outcome != nil && c.disturbed[run.job] == "" && !c.known[run.job] }), err
 	})
-	if errors.Is(err, errEnded) {
-		return nil
-	}
-	if err != nil {
+}
+
+// toStart is how long a container may need to start before its pod is killed without.
+const toStart = 30 * time.Second
+
+// kill ends a claim's run of a verb, a part of its usual time after it has got its node, and not
+// before its container was seen at work. The kubelet sends SIGTERM, and SIGKILL two seconds later,
+// however short the grace period is.
+func (t *trial) kill(ctx context.Context, c *claim, verb contract.Verb, part float64) error {
+	pod, err := t.atWork(ctx, c, verb)
+	if err != nil || pod == nil {
 		return err
 	}
-	after := time.Duration(part * float64(max(t.usual[verb], time.Second)))
+	began := t.Clock.Now()
+	wait := time.Duration(part * float64(t.usual[verb]))
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-t.Clock.After(after):
+	case <-t.Clock.After(wait):
 	}
-	c.disturbed[pod.Labels[batchv1.JobNameLabel]] = fmt.Sprintf("a kill %.1f s into the run", after.Seconds())
-	return t.deleteOwn(t.Client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{
-		Preconditions: uidOf(pod), GracePeriodSeconds: new(int64(1)),
-	}), "the pod "+pod.Name)
+	pods := t.Client.CoreV1().Pods(pod.Namespace)
+	err = t.until(ctx, toStart, "the container to start", func(ctx context.Context) (bool, error) {
+		now, err := pods.Get(ctx, pod.Name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return true, nil
+		}
+		return err == nil && runs.HasStarted([]*corev1.Pod{now}), err
+	})
+	if err != nil && ctx.Err() != nil {
+		return err
+	}
+	c.disturbed[pod.Labels[batchv1.JobNameLabel]] = fmt.Sprintf("a kill %.1f s after the start of a pod", t.Clock.Since(began).Seconds())
+	return t.deleteOwn(pods.Delete(ctx, pod.Name, metav1.DeleteOptions{Preconditions: uidOf(pod), GracePeriodSeconds: new(int64(1))}), "the pod "+pod.Name)
 }
 
-// kills counts what kills have met.
-type kills struct{ before, during, after int }
-
-// count adds the kills of a claim's runs.
-func (k *kills) count(ctx context.Context, r *Run, c *claim, verb contract.Verb) error {
-	all, err := r.runsOf(ctx, c.UID, verb)
+// met returns how many kills of a claim's runs of a verb came while a container was at work.
+func (t *trial) met(ctx context.Context, c *claim, verb contract.Verb) (n int, err error) {
+	all, err := t.runsOf(ctx, c.UID, verb)
 	for _, run := range all {
-		if c.disturbed[run.job] == "" || run.outcome == nil {
-			continue
-		}
-		switch {
-		case run.outcome.Verdict == contract.Done:
-			k.after++
-		case run.outcome.ExitCode == nil:
-			k.before++
-		default:
-			k.during++
+		if c.disturbed[run.job] != "" && run.outcome != nil && run.outcome.Verdict != contract.Done && run.outcome.ExitCode != nil {
+			n++
 		}
 	}
-	return err
+	return n, err
 }
 
-// verdict returns an error if no kill has met a container at work.
-func (k *kills) verdict(t *trial, of int, usual time.Duration) error {
-	t.note = fmt.Sprintf("%d of %d kills met a container at work, %d came before its start", k.during, of, k.before)
-	if k.during == 0 {
-		return notTested("%s: a run takes %.1f s, and the kubelet lets it work on for two seconds", t.note, usual.Seconds())
+// haveMet notes how many kills came while a container was at work, and returns an error if none did.
+func (t *trial) haveMet(met, all int, verb contract.Verb) error {
+	t.note = fmt.Sprintf("%d of %d kills came while the container was at work", met, all)
+	if met == 0 {
+		return notTested("%s: a run takes %.1f s, and the kubelet lets it work for two seconds after SIGTERM", t.note, t.usual[verb].Seconds())
 	}
 	return nil
 }

@@ -34,28 +34,38 @@ func testBatch(ctx context.Context, t *trial) error {
 	if err != nil {
 		return err
 	}
-	for _, c := range all {
-		err = errors.Join(err, t.release(ctx, c))
+	if err := t.removeAll(ctx, all); err != nil {
+		return err
 	}
-	for _, c := range all {
-		if err == nil {
-			err = t.removed(ctx, c)
-		}
+	if _, err := t.shared(ctx, all, refused, contract.Delete); err != nil {
+		return err
 	}
-	if err == nil {
-		_, err = t.shared(ctx, all, refused, contract.Delete)
-	}
-	if err == nil && shared == 0 {
-		err = notTested("no run had more than one request")
+	if shared == 0 {
+		return notTested("no run had more than one request")
 	}
 	t.note = fmt.Sprintf("%d of %d claims shared runs", shared, len(all))
-	return err
+	return nil
+}
+
+// removeAll deletes claims at a time.
+func (t *trial) removeAll(ctx context.Context, all []*claim) error {
+	for _, c := range all {
+		if err := t.release(ctx, c); err != nil {
+			return err
+		}
+	}
+	for _, c := range all {
+		if err := t.removed(ctx, c); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // claimsOfBatch creates claims at a time. The last but one is refused, if the image refuses any.
 func (t *trial) claimsOfBatch(ctx context.Context) (all []*claim, refused *claim, err error) {
 	n := min(t.Config.BatchSize+1, mostRequests)
-	result := t.report.of(refuses)
+	result := t.report.of(undoRefused)
 	for i := range n {
 		var change []func(*corev1.PersistentVolumeClaim)
 		p, _ := t.ofRefuses()
@@ -88,14 +98,26 @@ func (t *trial) shared(ctx context.Context, all []*claim, refused *claim, verb c
 				continue
 			}
 			n++
-			switch verdict := run.outcome.Verdict; {
-			case verdict == contract.Done, c == refused && (verdict == contract.BadRequest || verdict == contract.NoCapacity):
-			case verdict == contract.Unlisted || verdict.Counted():
-				return n, brokenBy(run, fmt.Sprintf("a run of %s for %d claims ended for one of them with %s (%s), and a run for that claim alone was done", verb, run.claims, run.outcome, verdict))
+			if !does(run.outcome.Verdict, c == refused) {
+				return n, brokenBy(run, fmt.Sprintf("a run of %s for %d claims ended for one of them with %s (%s), and a run for that claim alone was done",
+					verb, run.claims, run.outcome, run.outcome.Verdict))
 			}
 		}
 	}
 	return n, nil
+}
+
+// does reports whether a verdict is what is to become of a request of a batch. A disruption says
+// nothing of the image.
+func does(verdict contract.Verdict, refused bool) bool {
+	switch verdict {
+	case contract.Done, contract.Disrupted, contract.Unknown, contract.NotStarted:
+		return true
+	case contract.BadRequest, contract.NoCapacity:
+		return refused
+	default:
+		return false
+	}
 }
 
 // toMount is how long a pod may take to pull its image and mount its volume.
@@ -116,20 +138,27 @@ func (t *trial) in(ctx context.Context, c *claim, script, away string) (node str
 	if err := t.createPod(ctx, pod); err != nil {
 		return "", err
 	}
-	var now *corev1.Pod
 	err = t.until(ctx, toMount, "the pod "+name+" to end", func(ctx context.Context) (bool, error) {
-		now, err = t.Client.CoreV1().Pods(t.namespace.Name).Get(ctx, name, metav1.GetOptions{})
-		return err == nil && (now.Status.Phase == corev1.PodSucceeded || now.Status.Phase == corev1.PodFailed), err
+		now, err := t.Client.CoreV1().Pods(t.namespace.Name).Get(ctx, name, metav1.GetOptions{})
+		if err == nil {
+			pod = now
+		}
+		return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed, err
 	})
-	switch {
-	case err != nil && now != nil && now.Status.Phase == corev1.PodPending:
-		err = &brokenError{note: "a pod cannot use the volume: " + err.Error(), output: t.eventsOf(ctx, now)}
-	case err == nil && now.Status.Phase == corev1.PodFailed:
-		err = &brokenError{note: "a pod cannot use the volume: it ended with an error", output: terminationOf(now)}
-	case err == nil:
-		node = now.Spec.NodeName
+	return pod.Spec.NodeName, errors.Join(t.whyUnusable(ctx, pod, err), t.deletePod(ctx, name))
+}
+
+// whyUnusable returns why a pod that has ended, or was waited for in vain, could not use its volume,
+// nil if it could.
+func (t *trial) whyUnusable(ctx context.Context, pod *corev1.Pod, err error) error {
+	switch pod.Status.Phase {
+	case corev1.PodFailed:
+		return &brokenError{note: "a pod cannot use the volume: it ended with an error", output: terminationOf(pod)}
+	case corev1.PodPending:
+		return &brokenError{note: "a pod cannot use the volume: " + err.Error(), output: t.eventsOf(ctx, pod)}
+	default:
+		return err
 	}
-	return node, errors.Join(err, t.deletePod(ctx, name))
 }
 
 // terminationOf returns what a pod's container has said at its end.

@@ -41,7 +41,7 @@ func conformCommand() *cobra.Command {
 		Args:    cobra.ExactArgs(1),
 		RunE:    func(cmd *cobra.Command, args []string) error { return c.run(cmd, args[0]) },
 	}
-	c.asked.addFlags(cmd)
+	c.addFlags(cmd)
 	c.addOwnFlags(cmd.Flags())
 	return cmd
 }
