@@ -41,7 +41,7 @@ func whyOtherPV(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim
 	}
 }
 
-// whyOtherLine returns what is wrong in the line of a list, empty if nothing is.
+// whyOtherLine returns what is wrong with the entry of a list, empty if nothing is.
 func whyOtherLine(v contract.Listed, claim *corev1.PersistentVolumeClaim, clusterUID string) string {
 	for _, field := range []struct{ name, has, want string }{
 		{"claimNamespace", v.Namespace, claim.Namespace},

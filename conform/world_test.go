@@ -40,6 +40,8 @@ type world struct {
 	*fakecluster.Cluster
 
 	breaks string
+	// interrupt is called with each result, and may stop the run.
+	interrupt func(conform.Result, func())
 
 	mu sync.Mutex
 	// closed is set while PersistentVolumes are refused.
@@ -134,7 +136,13 @@ func (w *world) conform(change ...func(*conform.Run)) (report *conform.Report, e
 	ended := false
 	go func() {
 		defer close(done)
-		report, err = run.Do(w.Context(), func(conform.Result) {})
+		ctx, stop := context.WithCancel(w.Context())
+		defer stop()
+		report, err = run.Do(ctx, func(result conform.Result) {
+			if w.interrupt != nil {
+				w.interrupt(result, stop)
+			}
+		})
 	}()
 	w.Until("the test of the image to end", 2*time.Hour, func() bool {
 		select {
