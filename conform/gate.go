@@ -39,6 +39,8 @@ func (r *Run) closeGate(ctx context.Context) error {
 			Validations: []admissionregistrationv1.Validation{{
 				Expression: fmt.Sprintf("!has(object.spec.claimRef) || !has(object.spec.claimRef.namespace) || object.spec.claimRef.namespace != '%s'", name),
 				Message:    refusedBy,
+				// An image takes most other reasons for lasting, and deletes its volume again.
+				Reason: new(metav1.StatusReasonRequestEntityTooLarge),
 			}},
 		},
 	}, metav1.CreateOptions{})
@@ -105,13 +107,26 @@ func (t *trial) refused(ctx context.Context) (*claim, ran, error) {
 	var first ran
 	err = t.until(ctx, t.limit(), "a run that may not write its PersistentVolume", func(ctx context.Context) (bool, error) {
 		all, err := t.runsOf(ctx, c.UID, contract.Provision)
-		if len(all) > 0 && all[0].outcome != nil {
+		if len(all) > 0 {
 			first = all[0]
 		}
 		return first.outcome != nil, err
 	})
 	if err == nil && first.outcome.Verdict.MadeNothing() {
-		err = brokenBy(first, fmt.Sprintf("its PersistentVolume was refused after it had created the volume, and it ended with %s, which promises that nothing was created", first.outcome))
+		err = t.whyMadeNothing(ctx, c, first)
 	}
 	return c, first, err
+}
+
+// whyMadeNothing returns why a test cannot continue after a run whose PersistentVolume was refused, and
+// which promises that nothing was created. It may have deleted the volume again.
+func (t *trial) whyMadeNothing(ctx context.Context, c *claim, first ran) error {
+	volumes, err := t.volumesOf(ctx, c.UID)
+	if err != nil {
+		return err
+	}
+	if len(volumes) > 0 {
+		return brokenBy(first, fmt.Sprintf("its PersistentVolume was refused, and it ended with %s, which promises that nothing was created; the storage lists the volume", first.outcome))
+	}
+	return notTested("a run whose PersistentVolume is refused ends with %s, and leaves no volume", first.outcome)
 }

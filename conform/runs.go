@@ -50,6 +50,14 @@ func (r *Run) runsOf(ctx context.Context, uid types.UID, verb contract.Verb) ([]
 	return out, nil
 }
 
+// endedRunsOf returns the runs of a claim of one verb when all of them have an outcome.
+func (r *Run) endedRunsOf(ctx context.Context, c *claim, verb contract.Verb) (all []ran, err error) {
+	return all, r.until(ctx, r.limit(), "the runs of the claim "+c.Name+" to end", func(ctx context.Context) (bool, error) {
+		all, err = r.runsOf(ctx, c.UID, verb)
+		return err == nil && !slices.ContainsFunc(all, func(run ran) bool { return run.outcome == nil }), err
+	})
+}
+
 func read(job *batchv1.Job, uid types.UID) ran {
 	record := runs.RecordOf(job, string(uid))
 	return ran{job: job.Name, number: record.Number, claims: max(len(record.UIDs), 1), held: record.Held, outcome: record.Recorded}
@@ -223,7 +231,7 @@ func (t *trial) kill(ctx context.Context, c *claim, verb contract.Verb, part flo
 
 // met returns how many kills of a claim's runs of a verb came while a container was at work.
 func (t *trial) met(ctx context.Context, c *claim, verb contract.Verb) (n int, err error) {
-	all, err := t.runsOf(ctx, c.UID, verb)
+	all, err := t.endedRunsOf(ctx, c, verb)
 	for _, run := range all {
 		if c.disturbed[run.job] != "" && run.outcome != nil && run.outcome.Verdict != contract.Done && run.outcome.ExitCode != nil {
 			n++

@@ -89,12 +89,12 @@ func (t *trial) claimsOfBatch(ctx context.Context) (all []*claim, refused *claim
 // failed for one of them, but for the one that is refused.
 func (t *trial) shared(ctx context.Context, all []*claim, refused *claim, verb contract.Verb) (n int, err error) {
 	for _, c := range all {
-		its, err := t.runsOf(ctx, c.UID, verb)
+		its, err := t.endedRunsOf(ctx, c, verb)
 		if err != nil {
 			return n, err
 		}
 		for _, run := range its {
-			if run.claims < 2 || run.outcome == nil {
+			if run.claims < 2 {
 				continue
 			}
 			n++
