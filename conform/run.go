@@ -161,7 +161,8 @@ func (r *Run) whyNotTested(p Promise) error {
 // cleanUpWithin is how long a run that was interrupted may delete what it has created.
 const cleanUpWithin = 5 * time.Minute
 
-// cleanUp deletes what is left of a run. A namespace with something left in it stays.
+// cleanUp deletes what is left of a run. With its namespace the claims are deleted that this one waits
+// for in vain: the dispatcher has the rest to do.
 func (r *Run) cleanUp(ctx context.Context) error {
 	if r.Keep && r.report.Broken() > 0 {
 		return nil

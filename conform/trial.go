@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -179,7 +180,8 @@ func (t *trial) removed(ctx context.Context, c *claim) error {
 	return err
 }
 
-// leftOf returns what is left of a claim in the cluster, empty if nothing is.
+// leftOf returns what is left of a claim in the cluster, empty if nothing is. When the dispatcher has
+// done all it does, a Secret that is left remains.
 func (t *trial) leftOf(ctx context.Context, c *claim) (string, error) {
 	now, err := t.Client.CoreV1().PersistentVolumeClaims(c.Namespace).Get(ctx, c.Name, metav1.GetOptions{})
 	if err == nil && now.UID == c.UID {
@@ -192,18 +194,13 @@ func (t *trial) leftOf(ctx context.Context, c *claim) (string, error) {
 	if _, err := t.Client.CoreV1().PersistentVolumes().Get(ctx, pv, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		return "the PersistentVolume " + pv, err
 	}
+	all, err := t.runsOf(ctx, c.UID, "")
+	if i := slices.IndexFunc(all, func(run ran) bool { return run.held }); err != nil || i >= 0 {
+		return "the record of a Job", err
+	}
 	secrets, err := t.Client.CoreV1().Secrets(metav1.NamespaceAll).List(ctx, metav1.ListOptions{LabelSelector: contract.LabelClaimUID + "=" + string(c.UID)})
-	if err != nil {
-		return "", err
-	}
-	if len(secrets.Items) > 0 {
-		return "the Secret " + secrets.Items[0].Namespace + "/" + secrets.Items[0].Name, nil
-	}
-	ended, err := t.runsOf(ctx, c.UID, "")
-	for _, run := range ended {
-		if run.held {
-			return "the record of the Job " + run.job, err
-		}
+	if err == nil && len(secrets.Items) > 0 {
+		err = broken("the Secret %s/%s of the volume is left", secrets.Items[0].Namespace, secrets.Items[0].Name)
 	}
 	return "", err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -102,6 +103,10 @@ func (w *world) client() *fake.Clientset {
 		}
 		return a.(clienttesting.CreateActionImpl).Object, nil
 	}))
+	client.PrependReactor("delete", "*", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		w.mustBeOwn(a.(clienttesting.DeleteActionImpl))
+		return false, nil, nil
+	})
 	client.PrependReactor("list", "events", func(clienttesting.Action) (bool, runtime.Object, error) {
 		list := &corev1.EventList{}
 		for _, e := range w.Events.Since(0) {
@@ -309,4 +314,19 @@ func saidOf(report *conform.Report) string {
 		}
 	}
 	return out.String()
+}
+
+// mustBeOwn checks that a run deletes what it has created, and nothing else: by its UID, or by a name that
+// no other object has.
+func (w *world) mustBeOwn(a clienttesting.DeleteActionImpl) {
+	switch resource := a.GetResource().Resource; {
+	case resource == "persistentvolumeclaims" && a.GetNamespace() != "flex-conform-x":
+		w.T.Errorf("the claim %s of another namespace is deleted", a.Name)
+	case slices.Contains([]string{"persistentvolumeclaims", "namespaces"}, resource), resource == "pods" && a.GetNamespace() == fakecluster.ConfigNamespace:
+		if p := a.DeleteOptions.Preconditions; p == nil || p.UID == nil || *p.UID == "" {
+			w.T.Errorf("%s %s is not deleted by its UID", resource, a.Name)
+		}
+	case !strings.HasPrefix(a.Name, "flex-conform-x"):
+		w.T.Errorf("%s %s is deleted, which is not the run's", resource, a.Name)
+	}
 }

@@ -128,6 +128,9 @@ func (c *conforming) open(cmd *cobra.Command, name string) (*conform.Run, error)
 		return nil, err
 	}
 	defer stop()
+	if d.idle != "" {
+		return nil, errors.New(d.idle + ", so no claim would be served")
+	}
 	class, err := d.Client.StorageV1().StorageClasses().Get(cmd.Context(), name, metav1.GetOptions{}) // whole: the caches have a part of it
 	if err != nil || class.Provisioner != d.Serving.Provisioner {
 		return nil, cmp.Or(err, fmt.Errorf("the class %s has another provisioner than %s", quote.Name(name), d.Serving.Provisioner))

@@ -122,7 +122,7 @@ func (w *world) breaks(promise string) {
 	command, err := yaml.Marshal([]string{"/bin/bash", "-c", string(script), "provision"})
 	w.must(err, "encode the script")
 	own := volumesFolder + "/." + w.ns
-	w.remove(func() { w.mustOnNode("1", "rm -rf "+own) })
+	w.remove(func() { w.mustOnNode("1", "cd "+volumesFolder+"; rm -rf $(ls "+own+"/notes 2>/dev/null) "+own) })
 	w.batchAccount()
 	w.class(w.ns, expandable, parameter("flex-provisioner.io/config-namespace", nodeNamespace))
 	data := onItsNode(map[string]string{

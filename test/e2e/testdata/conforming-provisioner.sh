@@ -66,6 +66,7 @@ expand() {
 }
 
 delete() {
+  flex secret --delete
   if [ "$FLEX_UNDO" = true ]; then
     ! breaks provision-abandoned || exit 0
     ! breaks undo-refused || refuse
@@ -73,7 +74,6 @@ delete() {
     ! breaks delete || exit 0
     ! breaks delete-killed || [ -d "$dir" ] || { echo "$dir does not exist"; exit 1; }
   fi
-  flex secret --delete
   flex empty "$dir"
   slowly delete
   rm -f "$note" "$own"/*"-$FLEX_PV_NAME"
