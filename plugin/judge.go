@@ -97,10 +97,23 @@ func (d *Dispatcher) judgeClaim(r *Report, o *observe.Observation, a decide.Wait
 	case o.View.Claim == decide.ClaimPending && o.View.Volume.State == decide.Fits:
 		r.State, r.Next = Working, "Kubernetes binds the claim to the PersistentVolume "+o.PV.Name
 	case o.View.Claim == decide.ClaimPending:
-		r.State, r.Next, r.NextAt = Working, a.Why, timeOf(a.Until)
+		judgeReturned(r, o, a.Why)
+		r.NextAt = timeOf(a.Until)
 	default:
 		d.judgeBound(r, o)
 	}
+}
+
+// judgeReturned says what comes next for a claim that no Job is at work for. If the claim was returned to
+// the scheduler, since the node had no room, that is the cause.
+func judgeReturned(r *Report, o *observe.Observation, next string) {
+	last := newest(o.View.Runs)
+	if last != nil && last.Verb == contract.Provision && last.Recorded != nil && last.Outcome.Verdict == contract.NoCapacity {
+		judgeFailure(r, o, *last)
+		r.Next = "the scheduler selects a node again"
+		return
+	}
+	r.State, r.Next = Working, next
 }
 
 // judgeUnclaimed says what is left of a claim that no longer exists.
@@ -210,6 +223,9 @@ func judgeFailure(r *Report, o *observe.Observation, last decide.Run) {
 	if last.Outcome.Verdict != contract.NotStarted {
 		r.Cause, r.Remedy = quote.Lines(note), ""
 	}
+	if said := quote.Lines(last.Outcome.Message); contract.ForClaim(last.Outcome.Message) == "" && said != "" {
+		r.Cause += ". Its output: " + said // of a Job, which only an administrator may read
+	}
 	if r.Remedy == "" {
 		r.Remedy = remedyFor(r, last)
 	}
@@ -248,7 +264,7 @@ func (d *Dispatcher) judgeNotOurs(r *Report, o *observe.Observation) {
 	case cluster.IsPopulated(o.Claim):
 		r.State, r.Next = Working, "the populator of the claim's dataSourceRef fills a volume for it"
 	case resolve.WaitsForNode(class) && !selected:
-		r.State, r.Next = Working, "a pod uses the claim: the class has volumeBindingMode WaitForFirstConsumer"
+		judgeReturned(r, o, "a pod uses the claim: the class has volumeBindingMode WaitForFirstConsumer")
 	case pvs.ProvisionerOf(o.Claim) != "" && pvs.ProvisionerOf(o.Claim) != d.Serving.Provisioner:
 		r.fail(decide.Problem{Note: fmt.Sprintf("Kubernetes has asked another provisioner, %s, for the volume of the claim: its class had that provisioner before. Remedy: create the claim again",
 			quote.Name(pvs.ProvisionerOf(o.Claim)))})
