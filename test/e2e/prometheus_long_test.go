@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/url"
 	"os"
 	"os/exec"
@@ -15,6 +16,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
 )
 
 // prometheus is a real one, of Debian's package, that scrapes the dispatchers of the Deployment.
@@ -40,6 +43,7 @@ var (
 	ofHours        = regexp.MustCompile(`(\d+) \* 3600\b`)
 	unshortened    = regexp.MustCompile(`(?:\[|for: )\d+[mhd]|\* (?:60|3600)\b`)
 	scrapeOfPage   = regexp.MustCompile("(?s)```yaml\n(scrape_configs:.*?)```")
+	discovery      = regexp.MustCompile(`(?s)kubernetes_sd_configs:\n.*?\n    relabel_configs:`)
 	rateOfGrafana  = "$__rate_interval"
 	classOfGrafana = "$class"
 )
@@ -82,20 +86,26 @@ func repositoryFile(t *testing.T, path string) string {
 	return string(text)
 }
 
-// prometheus starts one with the scrape configuration of docs/monitor.md, to which it adds only how
-// to reach the API server from outside of the cluster, and audits.
+// prometheus starts one with the scrape configuration of docs/monitor.md, and audits. Debian's has no
+// discovery of Kubernetes, so the test does that: what is kept of the pods, the page says.
 func (w *world) prometheus() *prometheus {
 	w.t.Helper()
 	dir, address := w.t.TempDir(), w.freeAddress()
 	p := &prometheus{w: w, url: "http://" + address, audits: filepath.Join(dir, "audits.json")}
 	page := scrapeOfPage.FindStringSubmatch(repositoryFile(w.t, "docs/monitor.md"))
-	if page == nil || !strings.Contains(page[1], "- role: pod\n") {
+	if page == nil || !discovery.MatchString(page[1]) {
 		w.t.Fatal("docs/monitor.md has no scrape configuration that discovers pods")
 	}
-	scrape := strings.Replace(page[1], "- role: pod\n", "- role: pod\n        kubeconfig_file: "+os.Getenv("KUBECONFIG")+"\n", 1)
+	scrape := discovery.ReplaceAllString(page[1], "file_sd_configs: [{files: [pods.json]}]\n    relabel_configs:")
 	p.write(filepath.Join(dir, "rules.yaml"), shortened(w.t))
 	p.write(filepath.Join(dir, "prometheus.yaml"), "global: {scrape_interval: 2s, scrape_timeout: 2s, evaluation_interval: 1s}\nrule_files: [rules.yaml]\n"+scrape+
 		"  - job_name: audit\n    file_sd_configs: [{files: [audits.json]}]\n")
+	discovering, stop := context.WithCancel(w.ctx())
+	discovered := make(chan struct{})
+	go func() {
+		defer close(discovered)
+		p.discover(discovering, filepath.Join(dir, "pods.json"))
+	}()
 	p.audit()
 	log := &safeBuffer{}
 	cmd := exec.CommandContext(w.ctx(), "prometheus", "--config.file="+filepath.Join(dir, "prometheus.yaml"), "--storage.tsdb.path="+filepath.Join(dir, "data"),
@@ -103,6 +113,8 @@ func (w *world) prometheus() *prometheus {
 	cmd.Stdout, cmd.Stderr = log, log
 	w.must(cmd.Start(), "start prometheus")
 	w.t.Cleanup(func() { // before the directory is deleted
+		stop()
+		<-discovered
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait() // its error names the signal
 		if w.t.Failed() {
@@ -124,12 +136,68 @@ func (p *prometheus) write(file, text string) {
 	p.w.must(os.WriteFile(file, []byte(text), 0o600), "write "+file)
 }
 
+// targets are some of what it scrapes, with the labels that relabelling sees.
+type targets struct {
+	Targets []string          `json:"targets"`
+	Labels  map[string]string `json:"labels,omitempty"`
+}
+
+// scrapes replaces what a file lists, which Prometheus may read at any moment.
+func scrapes(file string, all []targets) error {
+	text, err := json.Marshal(all)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(file+".new", text, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(file+".new", file)
+}
+
 // audit lets it scrape these audits, and no others.
 func (p *prometheus) audit(addresses ...string) {
 	p.w.t.Helper()
-	text, err := json.Marshal([]map[string][]string{{"targets": append([]string{}, addresses...)}})
-	p.w.must(err, "name the audits")
-	p.write(p.audits, string(text))
+	p.w.must(scrapes(p.audits, []targets{{Targets: append([]string{}, addresses...)}}), "name the audits")
+}
+
+// discover lists the ports of the pods of the dispatcher's namespace, as the discovery of Kubernetes
+// does, until the context ends.
+func (p *prometheus) discover(ctx context.Context, file string) {
+	for ; ctx.Err() == nil; time.Sleep(time.Second) {
+		pods, err := kube.CoreV1().Pods(systemNamespace).List(ctx, all)
+		if err != nil {
+			continue // the next list follows
+		}
+		found := []targets{}
+		for _, pod := range pods.Items {
+			found = append(found, scrapedPorts(pod)...)
+		}
+		if err := scrapes(file, found); err != nil {
+			p.w.t.Errorf("name the pods: %v", err)
+			return
+		}
+	}
+}
+
+var notInLabels = regexp.MustCompile(`[^a-zA-Z0-9_]`)
+
+func scrapedPorts(pod corev1.Pod) []targets {
+	if pod.Status.PodIP == "" {
+		return nil
+	}
+	var found []targets
+	for _, container := range pod.Spec.Containers {
+		for _, port := range container.Ports {
+			labels := map[string]string{
+				"__meta_kubernetes_namespace": pod.Namespace, "__meta_kubernetes_pod_name": pod.Name, "__meta_kubernetes_pod_container_port_name": port.Name,
+			}
+			for name, value := range pod.Labels {
+				labels["__meta_kubernetes_pod_label_"+notInLabels.ReplaceAllString(name, "_")] = value
+			}
+			found = append(found, targets{[]string{net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(int(port.ContainerPort)))}, labels})
+		}
+	}
+	return found
 }
 
 // get decodes what its API answers.
