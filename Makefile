@@ -104,6 +104,7 @@ lint: ## golangci-lint, shellcheck
 .PHONY: check
 check: deps lint ## lint, format and go.mod: everything a machine can tell without running the code
 	$(TOOL) golangci-lint fmt --diff
+	hack/check-monitoring.sh
 	go mod tidy -diff
 	cd test/cluster && for mod in *.mod; do go mod tidy -modfile=$$mod -diff || exit 1; done
 	go vet ./...

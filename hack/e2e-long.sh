@@ -1,7 +1,7 @@
 #!/bin/bash
 # e2e-long.sh: everything that is too long for make e2e (make e2e-long). Each stage brings up what it needs from nothing,
 # takes it down, and must leave nothing; what each took is printed at the end.
-#   PART=NAME  only this stage: docs, noauth, keystone, credential, cinder17, cinder26, cinder28, zones, kube (the oldest Kubernetes), sim, mutants, fuzz, storms, attacks, everyday, recipes, external, scale or conform
+#   PART=NAME  only this stage: docs, noauth, keystone, credential, cinder17, cinder26, cinder28, zones, kube (the oldest Kubernetes), sim, mutants, fuzz, storms, attacks, everyday, recipes, external, scale, conform or monitoring
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
 # shellcheck source=../test/lab.sh
@@ -21,6 +21,8 @@ OF_RECIPES='^TestRecipe|^TestNew|NFSExamples|ManyClaimsShareFewJobs|WithoutAnyNe
 OF_CONFORM='^TestConform'
 # Those that count requests and make thousands of claims.
 OF_SCALE='RequestsPerClaim|ThousandsOfWaiting'
+# The one that has a Prometheus scrape the dispatcher.
+OF_MONITORING='^TestPrometheusSees'
 # Those that came of reports about other provisioners before they had a stage of their own, as the scripts that found them: test/everyday.md.
 OF_REPORTS='AStartError|BesideASidecar|WhateverItsServiceAccountSays|NodeHasNotTheStorage|FillsItsNode|StickyDirectoryOfAnotherUser|AClaimThatIsLost|ClassesThatItLists'
 DONE=()
@@ -186,6 +188,12 @@ scale() { MODE=noauth BACKENDS=lvm E2E_TAGS=e2e,long E2E_RUN=$OF_SCALE hack/e2e.
 # conform: kubectl flex conform of shipped classes, and of an image that breaks one promise at a time.
 conform() { MODE=noauth BACKENDS=lvm FLEX_DEPLOY=test/e2e/recipes FLEX_IMAGES=recipes E2E_TAGS=e2e,long E2E_RUN=$OF_CONFORM hack/e2e.sh; }
 
+# monitoring: the alerts and the dashboard of deploy/monitoring, in a real Prometheus, while things go wrong.
+monitoring() {
+  hack/deps.sh prometheus:prometheus
+  MODE=noauth BACKENDS=lvm E2E_TAGS=e2e,long E2E_RUN=$OF_MONITORING hack/e2e.sh
+}
+
 results() {
   { printf 'Cinder\tlogin\tbackends\tsuite\ttests\tseconds\n'; cat "$FLEX_RESULTS"; } | column -t -s $'\t'
 }
@@ -200,7 +208,7 @@ finish() {
   [ $status = 0 ] || echo "e2e-long: FAILED in ${stage:-the beginning}"
 }
 
-[[ " docs noauth keystone credential cinder17 cinder26 cinder28 zones kube sim mutants fuzz storms attacks everyday recipes external scale conform " == *" ${PART:-docs} "* ]] || die "PART=$PART: the parts are named in $0"
+[[ " docs noauth keystone credential cinder17 cinder26 cinder28 zones kube sim mutants fuzz storms attacks everyday recipes external scale conform monitoring " == *" ${PART:-docs} "* ]] || die "PART=$PART: the parts are named in $0"
 hack/deps.sh
 lab_lock
 if [ -e "$LAB_KUBECONFIG" ] || [ -e "$LAB_STATE/cinder/settings" ]; then
@@ -211,7 +219,7 @@ TMP=$(mktemp -d)
 export FLEX_RESULTS
 trap finish EXIT
 trap 'exit 130' INT TERM
-for stage in ${PART:-docs noauth keystone credential cinder17 cinder26 cinder28 zones kube sim mutants fuzz storms attacks everyday recipes external scale conform}; do
+for stage in ${PART:-docs noauth keystone credential cinder17 cinder26 cinder28 zones kube sim mutants fuzz storms attacks everyday recipes external scale conform monitoring}; do
   start=$SECONDS
   say "=== $stage"
   "$stage"

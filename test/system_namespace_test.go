@@ -70,8 +70,10 @@ func TestNothingButTheDispatcherIsInItsNamespace(t *testing.T) {
 			}
 		}
 	}
-	// What limits pods may be there as well.
-	kinds = slices.DeleteFunc(kinds, func(kind string) bool { return kind == "NetworkPolicy" })
+	// What limits pods, and what Prometheus reads, may be there as well.
+	kinds = slices.DeleteFunc(kinds, func(kind string) bool {
+		return kind == "NetworkPolicy" || kind == "PodMonitor" || kind == "PrometheusRule"
+	})
 	slices.Sort(kinds)
 	if want := []string{"Deployment", "PodDisruptionBudget", "Role", "RoleBinding", "ServiceAccount"}; !slices.Equal(kinds, want) {
 		t.Errorf("%s has %v, want %v", systemNamespace, kinds, want)

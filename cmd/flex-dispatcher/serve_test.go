@@ -183,7 +183,7 @@ func TestDispatcherIsReadyWhenItsCachesAreFilledAndLogsInJSON(t *testing.T) {
 		}
 	}
 	code, body := get(t, url+"/metrics")
-	for _, word := range []string{`workqueue_depth{name="claims"}`, "go_goroutines", `flex_dispatcher_jobs{class="",state="running",verb="provision"} 1`} {
+	for _, word := range []string{`workqueue_depth{name="claims"}`, "go_goroutines", `leader_election_master_status{name="flex-dispatcher"} 0`, `flex_dispatcher_jobs{class="",state="running",verb="provision"} 1`} {
 		if code != http.StatusOK || !strings.Contains(body, word) {
 			t.Errorf("/metrics answers %d without %s", code, word)
 		}
