@@ -153,7 +153,7 @@ undeploy: build ## take them away again; volumes stay in the storage, and are li
 	@hack/undeploy.sh
 
 .PHONY: demo
-demo: deps build ## from nothing to a bound claim and back; KEEP=1 leaves it running (root)
+demo: ## from nothing to a bound claim and back; KEEP=1 leaves it running (root)
 	@hack/demo.sh
 
 .PHONY: e2e

@@ -6,7 +6,7 @@
 #   left to the attacher, when a pod starts
 # It needs the lab's cluster with the dispatcher, and Cinder with keystone, which cinder-csi-plugin cannot do without (root); nothing else should run:
 #   export FLEX_CONTROLLERS_FLAGS='--kube-api-qps=200 --kube-api-burst=400'    # with its own limit the PV controller binds four claims a second
-#   test/cluster/up.sh; MODE=keystone BACKENDS=lvm test/cinder/up.sh; hack/deploy.sh
+#   make build; test/cluster/up.sh; MODE=keystone BACKENDS=lvm test/cinder/up.sh; hack/deploy.sh
 #   BENCH_AT=1,2,4,8,16    the numbers of loops
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."

@@ -15,8 +15,8 @@ OF_LOGINS='Cinder|Clone|Reserve|Portal|Twenty|Leak|Ceph|GrownDisk'
 OF_RELEASES='PortalHasMoved|CinderClaim|DataOfItsSource|ReserveWorkflow|BothPortals|GrownDisk|OnTheOther|PodsGroup|TwoPortals|WrongPassword|GrownVolume|LoggedOut|FibreChannelVolume|FlexVolumeIs'
 # Those that try what stolen tokens would.
 OF_ATTACKS='NodesDirectoriesGetsNoMore|WithoutItsGateIsRefused|ServesClaimsThat|BecomesOneOfTheProject|ReachesOnlySecretsOfItsClaim|WriteNoPVOfAnother|BecomesTheDispatcher|AttacksSucceed|LinksThatAPodSwaps'
-# Those of docs/recipes.
-OF_RECIPES='^TestRecipe|NFSExamples|ManyClaimsShareFewJobs|WithoutAnyNetwork|IsAnnouncedBefore'
+# Those of docs/recipes, and what kubectl flex new makes of them.
+OF_RECIPES='^TestRecipe|^TestNew|NFSExamples|ManyClaimsShareFewJobs|WithoutAnyNetwork|IsAnnouncedBefore'
 # Those that count requests and make thousands of claims.
 OF_SCALE='RequestsPerClaim|ThousandsOfWaiting'
 # Those that came of reports about other provisioners before they had a stage of their own, as the scripts that found them: test/everyday.md.
@@ -142,18 +142,11 @@ recipes() {
   KEEP='' FLEX_DEPLOY=test/e2e/recipes FLEX_IMAGES=recipes E2E_TAGS=e2e,long E2E_RUN=$OF_RECIPES hack/e2e.sh 2>&1 | tee -a "$TMP/recipes"
   ticks "$TMP/recipes"
   BACKENDS=lvm ready_for_pages recipes
-  mount_btrfs 1
+  test/cluster/node.sh btrfs 1
   for page in btrfs nfs; do run_page "docs/recipes/$page.md"; done
   test/cluster/node.sh exec 1 umount -l /var/lib/flex-volumes
   for page in loop directory file-server isolated; do run_page "docs/recipes/$page.md"; done
   take_down
-}
-
-# mount_btrfs NODE: at the directory of its volumes; a file of the node's own.
-mount_btrfs() {
-  truncate -s 2G "$LAB_STATE/kube/node$1/btrfs"
-  mkfs.btrfs -q "$LAB_STATE/kube/node$1/btrfs"
-  test/cluster/node.sh exec "$1" mount -o loop "$LAB_STATE/kube/node$1/btrfs" /var/lib/flex-volumes
 }
 
 # ticks LOG: the table of docs/recipes/README.md: each tick, and the tests that have passed for it.
@@ -174,7 +167,7 @@ external() {
   test/cluster/up.sh
   test/cinder/up.sh
   FLEX_DEPLOY=test/e2e/recipes FLEX_IMAGES=recipes hack/deploy.sh
-  for node in 1 2; do mount_btrfs "$node"; done
+  for node in 1 2; do test/cluster/node.sh btrfs "$node"; done
   test/external/build.sh
   test/external/run.sh
   left=$(test/cinder/leftovers.sh)

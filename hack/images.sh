@@ -58,7 +58,7 @@ bash_image nfs-provisioner scripts/nfs-provisioner.sh
 bash_image seed-provisioner scripts/seed-provisioner.sh
 bash_image isolated-provisioner scripts/isolated-provisioner.sh
 [ "${1:-}" = recipes ] || exit 0
-need_tools curl:curl ssh:openssh-client btrfs:btrfs-progs losetup:mount flock:util-linux rbd:ceph-common
+hack/deps.sh rbd:ceph-common >&2
 script_image btrfs-provisioner scripts/btrfs-provisioner.sh btrfs flock
 script_image nfs-btrfs-provisioner scripts/nfs-provisioner.sh btrfs flock
 script_image loop-provisioner scripts/loop-provisioner.sh flock

@@ -20,9 +20,9 @@ import (
 // the dispatcher, or its ServiceAccount lacks permissions.
 var notSeen = []string{reason.LaunchFailed, reason.WriteRefused, reason.WriteFailed, reason.ResultNotShown, reason.NamespaceNotServed}
 
-// refusedWithin is how old the last event about a refused write may be: the dispatcher tries it again
-// every few minutes.
-const refusedWithin = 30 * time.Minute
+// refusedWithin is how old the last event about a refused write may be. The dispatcher tries it again
+// every few minutes, and of events that are repeats client-go writes the newest every 30 minutes.
+const refusedWithin = 40 * time.Minute
 
 // refusal returns the newest event that the write to come was refused, or nil. Without it a claim would
 // be said to be at work for ever whose Job a quota or a policy refuses.

@@ -55,8 +55,9 @@ func (d *Dispatcher) explain(ctx context.Context, uid types.UID) (*Report, *obse
 	d.describe(r, o)
 	d.judge(r, o, action)
 	if refused != nil {
-		r.fail(decide.Problem{Reason: refused.Reason, Note: refused.Message})
-		r.Remedy = cmp.Or(r.Remedy, "let the API server accept what the cause names. The dispatcher tries it again")
+		r.failBy(refused)
+		r.Cause = "an event says: " + r.Cause
+		r.Remedy = "let the API server accept what the cause names. The dispatcher tries it again"
 	}
 	return r, o, nil
 }

@@ -226,3 +226,43 @@ func TestTheStatusGroupsWhatIsInTheWay(t *testing.T) {
 		}
 	})
 }
+
+// A claim whose node has no room goes back to the scheduler, which may select the same node again. It
+// looks like one that waits for its pod.
+func TestAClaimThatFindsNoNodeWithRoomHasFailed(t *testing.T) {
+	inWorld(t, func(c *fakecluster.Cluster) {
+		c.Images[fakecluster.GoldImage] = fakecluster.Image{Does: failsTo(contract.Provision, fakecluster.Exit{Code: contract.ExitCapacity, Message: "claim: the node node-1 has less than 1Gi free"})}
+		c.CreateClass("gold", corev1.PersistentVolumeReclaimDelete, fakecluster.WaitForFirstConsumer)
+		c.CreateServiceAccount("true")
+		c.CreateConfig("gold", "gold", "run-on", "selected-node")
+		c.CreateNode("node-1")
+		c.Choices = []string{"node-1"}
+		c.Start()
+		claim := c.CreateClaim("data")
+		c.Until("the node has no room", time.Minute, func() bool { return len(c.RunsOf(contract.Provision)) == 1 })
+		c.Advance(5 * time.Second)
+		failed := 0
+		for range 60 {
+			c.Advance(time.Second)
+			if r := why(c, claim.UID); r.State == plugin.Failed {
+				mustSay(c, r, plugin.Failed, "ProvisioningFailed", "has less than 1Gi free", "create it with a smaller request")
+				failed++
+			}
+		}
+		if failed < 50 {
+			c.T.Errorf("in %d seconds of 60 it is said to have failed", failed)
+		}
+	})
+}
+
+// What a container says to administrators only is on its Job, which they may read.
+func TestTheOutputOfARunIsPartOfItsCause(t *testing.T) {
+	inWorld(t, func(c *fakecluster.Cluster) {
+		c.SetUpGold(fakecluster.Fails(contract.ExitConfig, "the directory /srv is not on btrfs"))
+		c.Start()
+		claim := c.CreateClaim("data")
+		c.Until("it failed", time.Minute, func() bool { return len(c.RunsOf(contract.Provision)) == 1 })
+		c.Advance(5 * time.Second)
+		mustSay(c, why(c, claim.UID), plugin.Failed, "Its output: the directory /srv is not on btrfs", "correct what the output names", "kubectl flex retry data")
+	})
+}

@@ -40,11 +40,11 @@ func (d *Dispatcher) judge(r *Report, o *observe.Observation, action decide.Acti
 	}
 }
 
-// fail says what is in the way. A note names its remedy last. What it quotes of others comes before,
-// and could have the word as well.
+// fail says what is in the way. A note of the dispatcher names its remedy last: what it quotes of
+// others before has the word, if at all, in small letters, or it is a value of a ConfigMap.
 func (r *Report) fail(p decide.Problem) {
 	note, remedy := quote.Lines(p.Note), ""
-	if i := strings.LastIndex(note, "Remedy"); i >= 0 {
+	if i := strings.LastIndex(note, "Remedy"); i >= 0 && p.Reason != reason.InvalidConfig {
 		note, remedy = note[:i], note[i+len("Remedy"):]
 	}
 	r.State, r.Reason = Failed, shownName(p.Reason)
@@ -52,6 +52,12 @@ func (r *Report) fail(p decide.Problem) {
 	if r.Remedy == "" && p.Reason == reason.InvalidConfig {
 		r.Remedy = "correct the ConfigMap. It is used at once"
 	}
+}
+
+// failBy says that an event is in the way. Its text is a cause and never a remedy: whoever may create
+// events beside a claim, as Kubernetes' ClusterRole edit may, chooses who has reported it, too.
+func (r *Report) failBy(e *corev1.Event) {
+	r.State, r.Reason, r.Cause, r.Remedy = Failed, shownName(e.Reason), strings.TrimRight(quote.Lines(e.Message), ". "), ""
 }
 
 // judgeWaiting says for whom a claim waits that has no slot.
@@ -97,10 +103,23 @@ func (d *Dispatcher) judgeClaim(r *Report, o *observe.Observation, a decide.Wait
 	case o.View.Claim == decide.ClaimPending && o.View.Volume.State == decide.Fits:
 		r.State, r.Next = Working, "Kubernetes binds the claim to the PersistentVolume "+o.PV.Name
 	case o.View.Claim == decide.ClaimPending:
-		r.State, r.Next, r.NextAt = Working, a.Why, timeOf(a.Until)
+		judgeReturned(r, o, a.Why)
+		r.NextAt = timeOf(a.Until)
 	default:
 		d.judgeBound(r, o)
 	}
+}
+
+// judgeReturned says what comes next for a claim that no Job is at work for. If the claim was returned to
+// the scheduler, since the node had no room, that is the cause.
+func judgeReturned(r *Report, o *observe.Observation, next string) {
+	last := newest(o.View.Runs)
+	if last != nil && last.Verb == contract.Provision && last.Recorded != nil && last.Outcome.Verdict == contract.NoCapacity {
+		judgeFailure(r, o, *last)
+		r.Next = "the scheduler selects a node again"
+		return
+	}
+	r.State, r.Next = Working, next
 }
 
 // judgeUnclaimed says what is left of a claim that no longer exists.
@@ -203,12 +222,17 @@ func isIdle(action decide.Action) bool {
 // judgeFailure says why a run failed, as its event does. A container's message is part of the cause,
 // whatever it says.
 func judgeFailure(r *Report, o *observe.Observation, last decide.Run) {
-	note := act.FailureNote(o, decide.RecordOutcome{Run: last}, o.Jobs[last.Name])
+	quoted := last
+	quoted.Outcome.Reason, quoted.Outcome.Message = quote.Said(last.Outcome.Reason), quote.Said(last.Outcome.Message)
+	note := act.FailureNote(o, decide.RecordOutcome{Run: quoted}, o.Jobs[last.Name])
 	_, _, why := act.EventTarget(o, last)
 	r.fail(decide.Problem{Reason: why, Note: note})
 	r.failed = string(last.Outcome.Verdict)
 	if last.Outcome.Verdict != contract.NotStarted {
 		r.Cause, r.Remedy = quote.Lines(note), ""
+	}
+	if said := quote.Lines(last.Outcome.Message); contract.ForClaim(last.Outcome.Message) == "" && said != "" {
+		r.Cause += ". Its output: " + said // of a Job, which only an administrator may read
 	}
 	if r.Remedy == "" {
 		r.Remedy = remedyFor(r, last)
@@ -248,7 +272,7 @@ func (d *Dispatcher) judgeNotOurs(r *Report, o *observe.Observation) {
 	case cluster.IsPopulated(o.Claim):
 		r.State, r.Next = Working, "the populator of the claim's dataSourceRef fills a volume for it"
 	case resolve.WaitsForNode(class) && !selected:
-		r.State, r.Next = Working, "a pod uses the claim: the class has volumeBindingMode WaitForFirstConsumer"
+		judgeReturned(r, o, "a pod uses the claim: the class has volumeBindingMode WaitForFirstConsumer")
 	case pvs.ProvisionerOf(o.Claim) != "" && pvs.ProvisionerOf(o.Claim) != d.Serving.Provisioner:
 		r.fail(decide.Problem{Note: fmt.Sprintf("Kubernetes has asked another provisioner, %s, for the volume of the claim: its class had that provisioner before. Remedy: create the claim again",
 			quote.Name(pvs.ProvisionerOf(o.Claim)))})

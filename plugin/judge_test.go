@@ -154,6 +154,8 @@ func TestARefusedJobHasFailed(t *testing.T) {
 			Reason: "LaunchFailed", Message: emitted[0].Note, EventTime: metav1.NewMicroTime(time.Now()),
 		})
 		mustSay(c, why(c, claim.UID), plugin.Failed, "LaunchFailed", "the API server refused the Job")
+		c.Advance(35 * time.Minute) // of repeats, the newest may have been written so long ago
+		mustSay(c, why(c, claim.UID), plugin.Failed, "LaunchFailed")
 		c.Advance(time.Hour)
 		c.Server.Refuse(nil)
 		mustSay(c, why(c, claim.UID), plugin.Working)

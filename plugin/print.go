@@ -144,7 +144,7 @@ func (p *printer) next(r *Report) string {
 	case r.NextAt == nil:
 		return r.Next
 	case r.Next == "":
-		return "checked again in " + duration.HumanDuration(max(r.NextAt.Sub(p.now), 0))
+		return "a correction takes effect at once; it is checked again in " + duration.HumanDuration(max(r.NextAt.Sub(p.now), 0))
 	default:
 		return r.Next + ", in " + duration.HumanDuration(max(r.NextAt.Sub(p.now), 0))
 	}

@@ -24,9 +24,7 @@ func remedyFor(r *Report, run decide.Run) string {
 	}
 	switch verdict {
 	case contract.BadConfig:
-		return fmt.Sprintf("correct the ConfigMap %s. %s", cm, usedFor(run.Verb))
-	case contract.NoCapacity:
-		return "free space in the storage, or have its quota raised"
+		return fmt.Sprintf("correct what the output names. If it is the ConfigMap %s: %s. Otherwise kubectl flex retry %s", cm, usedFor(run.Verb), r.argument())
 	case contract.NoCredentials:
 		return fmt.Sprintf("correct the Secret that the ConfigMap %s names. A changed Secret starts no attempt by itself: kubectl flex retry %s", cm, r.argument())
 	case contract.BadRequest, contract.TryAgain, contract.Done:
@@ -38,16 +36,22 @@ func remedyFor(r *Report, run decide.Run) string {
 
 // remediesOfVerbs are the remedies of verdicts that say something else of one verb.
 var remediesOfVerbs = map[contract.Verb]map[contract.Verdict]string{
-	contract.Provision: {contract.BadRequest: "delete the claim, and create it with a request that the storage can serve"},
-	contract.Expand:    {contract.BadRequest: "request a size in the claim that the storage can serve. It must not be smaller than the present one"},
+	contract.Provision: {
+		contract.BadRequest: "delete the claim, and create it with a request that the storage can serve",
+		contract.NoCapacity: "free space in the storage or on the node, or have the quota raised. Or delete the claim, and create it with a smaller request",
+	},
+	contract.Expand: {
+		contract.BadRequest: "request a size in the claim that the storage can serve. It must not be smaller than the present one",
+		contract.NoCapacity: "free space in the storage or on the node, or have the quota raised. Or request less in the claim, and not less than it has now",
+	},
 }
 
 // usedFor says for what a corrected ConfigMap is used.
 func usedFor(verb contract.Verb) string {
 	if verb == contract.Provision {
-		return "The next attempt then follows at once"
+		return "the next attempt follows at once"
 	}
-	return "It is used for this volume if it certainly reaches the same storage. Otherwise kubectl flex history lists the config revisions"
+	return "it is used for this volume if it certainly reaches the same storage, and kubectl flex history lists the config revisions"
 }
 
 // argument returns what names the claim in a command, or the PersistentVolume that was made for it if

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"text/tabwriter"
 	"time"
@@ -53,6 +54,9 @@ type Class struct {
 	Bound   int          `json:"bound"`
 	Pending int          `json:"pending"`
 	Oldest  *metav1.Time `json:"oldest,omitempty"`
+	// Unclassed counts the PersistentVolumes of a class that no longer exists, or that another
+	// provisioner has now. Of any other class it is 0.
+	Unclassed int `json:"unclassed,omitempty"`
 	// Causes are why claims are pending that have failed, why volumes are not deleted and why others do
 	// not grow, the most frequent first.
 	Causes []Cause `json:"causes,omitempty"`
@@ -68,10 +72,12 @@ type Cause struct {
 	Example string `json:"example"`
 }
 
-// Status says how the classes of the dispatcher do, or those that are named.
+// Status says how the classes of the dispatcher do, or those that are named. A class that no longer
+// exists is among them as long as it has volumes.
 func (d *Dispatcher) Status(ctx context.Context, only ...string) (*Status, error) {
+	volumes := d.volumes()
 	for _, name := range only {
-		if class := d.caches.Classes.Named(name); class == nil || class.Provisioner != d.Serving.Provisioner {
+		if d.class(name) == nil && len(volumes[name]) == 0 {
 			return nil, fmt.Errorf("no StorageClass with the provisioner %s has the name %s", d.Serving.Provisioner, quote.Name(name))
 		}
 	}
@@ -79,32 +85,51 @@ func (d *Dispatcher) Status(ctx context.Context, only ...string) (*Status, error
 		TypeMeta:   metav1.TypeMeta{APIVersion: Version, Kind: "Status"},
 		Dispatcher: d.At.String(), Image: d.Image, Leader: d.leader, Idle: d.idle,
 	}
-	byClass := map[string][]*corev1.PersistentVolumeClaim{}
-	for _, claim := range d.caches.Claims.All() {
-		name := storagehelpers.GetPersistentVolumeClaimClass(claim)
-		byClass[name] = append(byClass[name], claim)
-	}
-	toDelete := d.toDelete()
+	names := slices.Collect(maps.Keys(volumes))
 	for _, class := range d.caches.Classes.All() {
-		if class.Provisioner != d.Serving.Provisioner || len(only) > 0 && !slices.Contains(only, class.Name) {
+		if class.Provisioner == d.Serving.Provisioner {
+			names = append(names, class.Name)
+		}
+	}
+	slices.Sort(names)
+	claims := d.claims()
+	for _, name := range slices.Compact(names) {
+		if len(only) > 0 && !slices.Contains(only, name) {
 			continue
 		}
-		c, err := d.statusOf(ctx, class, byClass[class.Name], toDelete[class.Name])
+		c, err := d.statusOf(ctx, name, claims[name], volumes[name])
 		if err != nil {
 			return nil, err
 		}
 		s.Classes = append(s.Classes, c)
 	}
-	slices.SortFunc(s.Classes, func(a, b Class) int { return cmp.Compare(a.Name, b.Name) })
 	return s, nil
 }
 
-// toDelete returns the UIDs of the claims whose volumes are to be deleted, by their class.
-func (d *Dispatcher) toDelete() map[string][]types.UID {
-	out := map[string][]types.UID{}
+// class returns a StorageClass of the dispatcher's, or nil.
+func (d *Dispatcher) class(name string) *storagev1.StorageClass {
+	if class := d.caches.Classes.Named(name); class != nil && class.Provisioner == d.Serving.Provisioner {
+		return class
+	}
+	return nil
+}
+
+// claims returns all claims by their class.
+func (d *Dispatcher) claims() map[string][]*corev1.PersistentVolumeClaim {
+	out := map[string][]*corev1.PersistentVolumeClaim{}
+	for _, claim := range d.caches.Claims.All() {
+		name := storagehelpers.GetPersistentVolumeClaimClass(claim)
+		out[name] = append(out[name], claim)
+	}
+	return out
+}
+
+// volumes returns the PVs of the dispatcher by their class.
+func (d *Dispatcher) volumes() map[string][]*corev1.PersistentVolume {
+	out := map[string][]*corev1.PersistentVolume{}
 	for _, pv := range d.caches.PVs.All() {
-		if (pv.DeletionTimestamp != nil || pvs.IsReleased(pv)) && whyNotMade(pv, d.Serving.Provisioner) == nil {
-			out[pv.Spec.StorageClassName] = append(out[pv.Spec.StorageClassName], types.UID(pv.Annotations[contract.AnnClaimUID]))
+		if whyNotMade(pv, d.Serving.Provisioner) == nil {
+			out[pv.Spec.StorageClassName] = append(out[pv.Spec.StorageClassName], pv)
 		}
 	}
 	return out
@@ -114,23 +139,18 @@ func (d *Dispatcher) toDelete() map[string][]types.UID {
 // much as a look of the dispatcher.
 const explained = 500
 
-func (d *Dispatcher) statusOf(ctx context.Context, class *storagev1.StorageClass, claims []*corev1.PersistentVolumeClaim, toDelete []types.UID) (Class, error) {
-	resolver, free, err := d.resolver()
+func (d *Dispatcher) statusOf(ctx context.Context, name string, claims []*corev1.PersistentVolumeClaim, volumes []*corev1.PersistentVolume) (c Class, err error) {
+	c.Name = name
+	if class := d.class(name); class != nil {
+		err = d.addConfig(&c, class)
+	} else { // its other claims are of another provisioner, or were never served
+		c.Unclassed, claims = len(volumes), withVolume(claims, volumes)
+	}
 	if err != nil {
-		return Class{}, err
-	}
-	c, today := Class{Name: class.Name}, resolver.Today(class)
-	if p := today.Target.Problem; p != nil {
-		c.Problem = quote.Lines(p.Note)
-	} else {
-		c.Config, c.Image, c.Slots = today.Config.Source.Namespace+"/"+today.Config.Source.Name, quote.Name(today.Config.Image), today.Config.MaxParallel
-		c.Used = len(free.Holders(slots.KeyOf(today.Config.Source)))
-	}
-	if old := today.Fallback; old != nil {
-		c.Warning = quote.Lines(old.Note)
+		return c, err
 	}
 	var pending []*corev1.PersistentVolumeClaim
-	var others []types.UID
+	var toDelete, others []types.UID
 	for _, claim := range claims {
 		switch {
 		case claim.Status.Phase != corev1.ClaimBound:
@@ -141,19 +161,56 @@ func (d *Dispatcher) statusOf(ctx context.Context, class *storagev1.StorageClass
 		}
 		c.Bound++
 	}
+	for _, pv := range volumes {
+		if pv.DeletionTimestamp != nil || pvs.IsReleased(pv) {
+			toDelete = append(toDelete, types.UID(pv.Annotations[contract.AnnClaimUID]))
+		}
+	}
+	uids := slices.Concat(c.addPending(pending), toDelete, others)
+	c.Causes, err = d.causes(ctx, uids[:min(len(uids), explained)])
+	return c, err
+}
+
+// withVolume returns those of some claims that have one of some volumes.
+func withVolume(claims []*corev1.PersistentVolumeClaim, volumes []*corev1.PersistentVolume) []*corev1.PersistentVolumeClaim {
+	made := map[string]bool{}
+	for _, pv := range volumes {
+		made[pv.Name] = true
+	}
+	return slices.DeleteFunc(claims, func(claim *corev1.PersistentVolumeClaim) bool { return !made[claim.Spec.VolumeName] })
+}
+
+// addConfig says by which config a class is served, or why by none.
+func (d *Dispatcher) addConfig(c *Class, class *storagev1.StorageClass) error {
+	resolver, free, err := d.resolver()
+	if err != nil {
+		return err
+	}
+	today := resolver.Today(class)
+	if p := today.Target.Problem; p != nil {
+		c.Problem = quote.Lines(p.Note)
+	} else {
+		c.Config, c.Image, c.Slots = today.Config.Source.Namespace+"/"+today.Config.Source.Name, quote.Name(today.Config.Image), today.Config.MaxParallel
+		c.Used = len(free.Holders(slots.KeyOf(today.Config.Source)))
+	}
+	if old := today.Fallback; old != nil {
+		c.Warning = quote.Lines(old.Note)
+	}
+	return nil
+}
+
+// addPending counts the pending claims of a class, and returns their UIDs, the oldest first.
+func (c *Class) addPending(pending []*corev1.PersistentVolumeClaim) (uids []types.UID) {
 	slices.SortFunc(pending, func(a, b *corev1.PersistentVolumeClaim) int {
 		return a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
 	})
 	if c.Pending = len(pending); c.Pending > 0 {
 		c.Oldest = timeOf(pending[0].CreationTimestamp.Time)
 	}
-	var uids []types.UID
 	for _, claim := range pending {
 		uids = append(uids, claim.UID)
 	}
-	uids = slices.Concat(uids, toDelete, others)
-	c.Causes, err = d.causes(ctx, uids[:min(len(uids), explained)])
-	return c, err
+	return uids
 }
 
 // causes groups claims by what is in their way.
@@ -235,6 +292,10 @@ func (p *printer) status(s *Status) error {
 			p.printf("\nclass %s: the ConfigMap is not used\n", c.Name)
 			p.line("cause", c.Warning)
 		}
+		if c.Unclassed > 0 {
+			p.printf("\nclass %s: no StorageClass of this provisioner has the name, and PersistentVolumes of it exist: %d. They are deleted under their own config revisions\n",
+				cmp.Or(c.Name, "-"), c.Unclassed)
+		}
 		for _, cause := range c.Causes {
 			p.printf("\nclass %s: %d failed, such as %s%s\n", c.Name, cause.Claims, cause.Example, inParentheses(cause.Reason))
 			p.line("cause", cause.Cause)
@@ -264,7 +325,7 @@ func (p *printer) classes(out io.Writer, classes []Class) {
 		if c.Oldest != nil {
 			oldest = duration.HumanDuration(p.now.Sub(c.Oldest.Time))
 		}
-		rows.printf("%s\t%s\t%s\t%d/%d\t%d\t%d\t%s\n", c.Name, cmp.Or(c.Config, "-"), cmp.Or(c.Image, "-"), c.Used, c.Slots, c.Bound, c.Pending, oldest)
+		rows.printf("%s\t%s\t%s\t%d/%d\t%d\t%d\t%s\n", cmp.Or(c.Name, "-"), cmp.Or(c.Config, "-"), cmp.Or(c.Image, "-"), c.Used, c.Slots, c.Bound, c.Pending, oldest)
 	}
 	p.err = cmp.Or(p.err, rows.err)
 }

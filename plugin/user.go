@@ -47,7 +47,7 @@ func ExplainToUser(ctx context.Context, client kubernetes.Interface, claim *core
 func (r *Report) judgeEvent(claim *corev1.PersistentVolumeClaim, last *corev1.Event) {
 	switch {
 	case last != nil && last.Type == corev1.EventTypeWarning:
-		r.fail(decide.Problem{Reason: last.Reason, Note: last.Message})
+		r.failBy(last)
 	case claim.Status.Phase == corev1.ClaimLost:
 		r.fail(decide.Problem{Reason: reason.ClaimLost, Note: "Kubernetes takes the claim for one that has lost its volume"})
 	case claim.Annotations[contract.AnnResult] == "failed" && (last == nil || !isAtWork(*last)):

@@ -2,6 +2,7 @@
 # What the provisioners over ssh share, which is beside them in their image.
 set -euo pipefail
 shopt -s inherit_errexit
+ulimit -f 32768 # KiB: a box may answer without an end, and would fill the node's disk before the kubelet sees it
 secret=/etc/flex/secret work=$(mktemp -d) name=${FLEX_PV_NAME:-none}
 
 # needs FILE VARIABLE...: the Secret has this file, with a content, and the config these keys.

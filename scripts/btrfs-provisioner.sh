@@ -13,8 +13,8 @@ kept() { cat "$own/$1/$2" 2>/dev/null || true; } # VOLUME KEY
 keep() { echo "$2" >"$aside/$1.new"; mv "$aside/$1.new" "$aside/$1"; } # KEY TEXT
 limit() { btrfs qgroup limit "$1" "$group" "$base" 2>/dev/null || { btrfs qgroup create "$group" "$base"; btrfs qgroup limit "$1" "$group" "$base"; }; } # BYTES
 clone() { # VOLUME
-  [[ -d $base/$1 && $(kept "$1" class) = "$FLEX_STORAGE_CLASS" ]] ||
-    flex refuse "the source has no volume of the class $FLEX_STORAGE_CLASS on the node $FLEX_SELECTED_NODE: clone it there, with its class"
+  [ -d "$base/$1" ] || flex full "the volume of the source is not on the node $FLEX_SELECTED_NODE: the pod of a clone must select the node of its source"
+  [ "$(kept "$1" class)" = "$FLEX_STORAGE_CLASS" ] || flex refuse "the source has another class than $FLEX_STORAGE_CLASS: clone it with its class"
   [ "$(kept "$1" size)" -le "$FLEX_SIZE" ] || flex refuse "a clone cannot be smaller than its source: request at least $(kept "$1" size) bytes"
   btrfs subvolume snapshot "$base/$1" "$aside/volume"
 }
@@ -55,6 +55,6 @@ delete() { # flex empty deletes a subvolume through its opened parent, and befor
     while read -r unused; do btrfs qgroup destroy "$unused" "$base" || true; done # the kernel refuses to destroy that of a volume
 }
 [[ $1 =~ ^(provision|expand|delete)$ ]] || { echo "this image supports the verbs provision, expand, delete and list, not $1"; exit 64; }
-flex quota "$base" || flex "$([ "$1" = provision ] && echo misconfigured || echo again)" "the directory $base of the node ${FLEX_SELECTED_NODE:-} is not on btrfs: an administrator has to mount one there"
+flex quota "$base" || flex "$([ "$1" = provision ] && echo full || echo again)" "the directory $base of the node ${FLEX_SELECTED_NODE:-} is not on btrfs: mount one there, or name the nodes that have one in allowedTopologies of the class"
 mkdir -p "$own/notes"; "$1"; exec 9<&-
 btrfs filesystem sync "$base"

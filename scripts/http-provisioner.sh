@@ -1,7 +1,7 @@
 #!/bin/bash
 # A provisioner for a storage with a REST API: the script to copy for an appliance, whose paths, bodies and fields are in find_volumes
 # and below. No text of a user becomes part of a URL.
-set -euo pipefail
+set -euo pipefail; ulimit -f 32768 # KiB: a storage may answer without an end, and would fill the node's disk before the kubelet sees it
 [ -n "${FLEX_CLAIM_UID:-}" ] || exec flex each 8 "$0" "$@" # a batch: this script again, for each request
 secret=/etc/flex/secret work=$(mktemp -d) lost='' unread="there are no volumes in the answer of the storage; the provisioner tries again"
 export CURL_CA_BUNDLE=$secret/ca.crt # for https; there are no other CAs in the image

@@ -5,7 +5,14 @@
 set -euo pipefail
 own=${FLEX_BASE_DIR:?}/.loop disks=/run/flex-loop
 mkdir -p "$own" "$disks"
-declare -A disk=() held=() # of the volumes: a loop device without /dev/, and its open file
+declare -A disk=() top=() # of a volume its loop device, of a loop device the one on top of it; without /dev/
+
+# hold DEVICE lets the kernel have the disk open, by a second loop device on top of it that no pod
+# gets. A pod may tell the kernel to detach its raw device when nothing else has it open
+# (LOOP_CLR_FD needs no capability). The device may then become the disk of another volume, or of
+# the kubelet, while the path still leads there. What this program has open is open only until it
+# ends, and a pod may wait for that.
+hold() { [ -n "${top[${1##*/}]:-}" ] || losetup --read-only --sizelimit 512 --find "$1"; }
 
 is_of() { # NAME DEVICE: it is the disk of the volume
   local of=''
@@ -13,56 +20,45 @@ is_of() { # NAME DEVICE: it is the disk of the volume
   [[ $of = */"$1".img ]]
 }
 
-# hold NAME [FD] has the disk open. A pod may tell the kernel to detach its raw device when no process has it open (LOOP_CLR_FD needs no capability), and
-# the device may then become the disk of another volume, or of the kubelet, while the path still leads there.
-hold() {
-  local fd=${held[$1]:-}
-  held[$1]=${2:-}
-  [ -z "$fd" ] || exec {fd}<&-
-}
-
-# detach detaches the disks whose files were removed; one that is in use is detached when it is closed. Another of these programs, or
-# the kernel by itself, may have detached it before: what is left of a link could lead to the disk of another volume.
+# detach detaches the disks whose files were removed; one that is in use is detached when it is
+# closed. Another of these programs may have detached it before: what is left of a link could lead
+# to the disk of another volume.
 detach() {
-  local at of
+  local at of removed=()
   for at in "$disks"/*; do
     if [[ -L $at && ! -e $own/${at##*/}.img ]]; then rm -f "$at"; fi
   done
+  top=()
   for at in /sys/block/loop*; do
     { read -r of <"$at/loop/backing_file"; } 2>/dev/null || continue
-    [[ $of =~ /(pvc-[0-9a-f-]{36})\.img' (deleted)'$ ]] || continue
-    rm -f "$disks/${BASH_REMATCH[1]}" # before the disk can be another volume's
-    losetup --detach "/dev/${at##*/}" || true
-    hold "${BASH_REMATCH[1]}"
+    [[ ! $of =~ /(loop[0-9]+)$ ]] || top[${BASH_REMATCH[1]}]=${at##*/}
+    [[ ! $of =~ /(pvc-[0-9a-f-]{36})\.img' (deleted)'$ ]] || removed+=("${at##*/} ${BASH_REMATCH[1]}")
+  done
+  for at in "${removed[@]}"; do
+    rm -f "$disks/${at#* }" # before the disk can be another volume's
+    at=${at% *}
+    [ -z "${top[$at]:-}" ] || losetup --detach "/dev/${top[$at]}" || true
+    losetup --detach "/dev/$at" || true
   done
 }
 
 # attach NAME BYTES gives the file of a volume a disk of its size. The usual case starts no process.
 attach() {
-  local sectors=0 device=${disk[$1]:-none} fd
+  local sectors=0 device=${disk[$1]:-none}
   if is_of "$1" "$device"; then
     { read -r sectors <"/sys/block/$device/size"; } 2>/dev/null || true
-    [[ $((sectors * 512)) != "$2" || ! $disks/$1 -ef /dev/$device ]] || return 0
+    [[ $((sectors * 512)) != "$2" || ! $disks/$1 -ef /dev/$device || -z ${top[$device]:-} ]] || return 0
   else
     rm -f "$disks/$1"
   fi
   device=$(losetup --nooverlap --find --show "$own/$1.img") || return 0 # one that is attached already; else it is tried again
-  losetup --set-capacity "$device" && exec {fd}<"$device" || return 0
-  hold "$1" "$fd"
+  losetup --set-capacity "$device" && hold "$device" || return 0
   is_of "$1" "$device" || return 0
   ln -sfn "$device" "$disks/$1"
   disk[$1]=${device##*/}
 }
 
-leave() { # the disks stay, but for those that a pod has told to go
-  local name
-  for name in "${!disk[@]}"; do
-    grep -q 0 "/sys/block/${disk[$name]}/loop/autoclear" 2>/dev/null || rm -f "$disks/$name"
-  done
-  exit 0
-}
-
-trap leave TERM
+trap 'exit 0' TERM # the disks stay, and so does what holds them
 while true; do
   detach
   while read -r bytes file; do

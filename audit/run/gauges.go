@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"sync"
 	"time"
 
@@ -32,7 +33,8 @@ type Gauges struct {
 }
 
 // gauge says of which findings a gauge is: of a kind, about a storage class, whose name is empty
-// where it is not known.
+// where it is not known. Of a volume that is the class whose storage has listed it: the list names
+// any class, and a hostile one as many as it has lines.
 type gauge struct{ kind, class string }
 
 // found is how many findings there are, and the size of their volumes.
@@ -45,7 +47,7 @@ func (g *Gauges) set(l Look, now time.Time) {
 	defer g.mu.Unlock()
 	g.found = map[gauge]found{}
 	for _, f := range l.Found {
-		key := gauge{string(f.Kind), f.Class}
+		key := gauge{string(f.Kind), cmp.Or(f.ListedBy, f.Class)}
 		g.found[key] = found{g.found[key].count + 1, g.found[key].bytes + f.Size}
 	}
 	if len(l.Faults) == 0 {

@@ -32,7 +32,7 @@ func listJob(c Class, of Cluster) (*batchv1.Job, error) {
 	job, err := build(jobs.Plan{
 		Config: c.Config, Verb: contract.List, PV: &corev1.PersistentVolume{}, KubeAPI: of.KubeAPI,
 		Request: contract.Request{
-			UID: c.UID, Class: c.Name, ReclaimPolicy: c.Config.Source.Reclaim, ClusterUID: of.UID, Properties: c.Config.Properties,
+			UID: c.UID, Class: c.Name, AccessModes: []string{}, ReclaimPolicy: c.Config.Source.Reclaim, ClusterUID: of.UID, Properties: c.Config.Properties,
 		},
 	})
 	if err != nil {
@@ -62,7 +62,7 @@ func whyToken(c Class, volumes []corev1.Volume) error {
 func deleteJob(c Class, v contract.Listed, number int, of Cluster, provisioner string) (*batchv1.Job, error) {
 	request := contract.Request{
 		UID: v.UID, PVName: contract.PVName(v.UID), Namespace: v.Namespace, Name: v.Name, Class: c.Name, Size: v.Size,
-		ReclaimPolicy: c.Config.Source.Reclaim, ClusterUID: of.UID, Undo: true, ListedVolume: v.Volume, Properties: c.Config.Properties,
+		AccessModes: []string{}, ReclaimPolicy: c.Config.Source.Reclaim, ClusterUID: of.UID, Undo: true, ListedVolume: v.Volume, Properties: c.Config.Properties,
 	}
 	return build(jobs.Plan{
 		Config: c.Config, Provisioner: provisioner, Verb: contract.Delete, Request: request, PV: pvs.Skeleton(request, c.Config, provisioner), Number: number, KubeAPI: of.KubeAPI,

@@ -47,6 +47,30 @@ func TestAWatchingAuditShowsWhatItHasFoundLast(t *testing.T) {
 	})
 }
 
+// A list names any class for a volume: what a storage says is no label of a series.
+func TestAListMakesNoSeries(t *testing.T) {
+	inLab(t, nil, func(l *lab) {
+		ctx, stop := context.WithCancel(l.t.Context())
+		gauges, registry, ended := &run.Gauges{}, metrics.NewKubeRegistry(), make(chan struct{})
+		registry.CustomMustRegister(gauges)
+		lines := ""
+		for _, class := range []string{"shop/data", "b", "c"} {
+			lines += strings.Replace(volumeLine(class, "v"+class, clusterID), "{", `{"storageClass":"`+class+`",`, 1)
+		}
+		l.ends(0, contract.EncodeListEnd(3), lines)
+		go func() {
+			l.Watch(ctx, run.Storages{All: true}, time.Minute, gauges)
+			close(ended)
+		}()
+		time.Sleep(90 * time.Second)
+		if n := gauge(l, registry, "findings"); n != 3 {
+			l.t.Errorf("%v findings of the class whose storage has the volumes", n)
+		}
+		stop()
+		<-ended
+	})
+}
+
 // A storage that cannot be listed for a while hides its findings, which are none the newer for
 // that.
 func TestAWatchingAuditLogsEachFindingOnce(t *testing.T) {

@@ -10,9 +10,10 @@ import (
 	"testing"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/plugin/scaffold"
 )
 
-// recipe is a script of scripts, with what its config and its pod have.
+// recipe is a script of scripts or of kubectl flex new, with what its config and its pod have.
 type recipe struct {
 	properties []string // each a variable and its value
 	replace    func(base string) []string
@@ -38,18 +39,34 @@ var recipes = map[string]recipe{
 		replace: func(base string) []string { return []string{"/export/$", base + "/$"} },
 	},
 	"file-server": {properties: []string{"FLEX_SERVER", "filer", "FLEX_EXPORT", "/exports"}, pv: `"nfs":{"path":"/exports/PV","server":"filer"}`, path: "PV"},
+	"new-node":    {pv: `"local":{"path":"BASE/PV"},` + onHost1, path: "PV"},
+	"new-network": {
+		properties: []string{"FLEX_NFS_SERVER", "filer", "FLEX_NFS_PATH", "/exports"}, pv: `"nfs":{"path":"/exports/PV","server":"filer"}`, path: "PV",
+		replace: func(base string) []string { return []string{"/export/$", base + "/$"} },
+	},
+}
+
+// textOf returns a script.
+func textOf(t *testing.T, name string) string {
+	t.Helper()
+	if kind, isNew := strings.CutPrefix(name, "new-"); isNew {
+		files, err := scaffold.Files("my-filer", scaffold.Kind(kind))
+		must(t, err)
+		return files[scaffold.Script]
+	}
+	text, err := os.ReadFile("../../scripts/" + name + "-provisioner.sh")
+	must(t, err)
+	return string(text)
 }
 
 // script returns a command that runs a script in a pod, and the directory of its volumes.
 func (p *pod) script(name, verb string) (cmd *exec.Cmd, base string) {
 	p.t.Helper()
 	r := recipes[name]
-	source, err := os.ReadFile("../../scripts/" + name + "-provisioner.sh")
-	must(p.t, err)
 	base = p.dir + "/flex-volumes"
 	must(p.t, os.MkdirAll(base, 0o755))
 	p.write("seed/settings", "workers = 4")
-	text := string(source)
+	text := textOf(p.t, name)
 	if r.replace != nil {
 		text = strings.NewReplacer(r.replace(base)...).Replace(text)
 	}
@@ -77,7 +94,7 @@ func TestScriptsProvisionAndDelete(t *testing.T) {
 	found = slices.DeleteFunc(found, func(path string) bool { // these need a file system, a device or another machine: test/recipes
 		return slices.Contains([]string{"btrfs", "loop", "http", "iscsi-target", "lvm", "zfs", "ceph-rbd"}, strings.TrimSuffix(filepath.Base(path), "-provisioner.sh"))
 	})
-	if len(found) != len(recipes)+1 { // that of environment needs kubectl
+	if len(found)+1 != len(recipes) { // that of environment needs kubectl, and two are of kubectl flex new
 		t.Errorf("scripts: %q", found)
 	}
 	oneAccess := func(_ int, r *contract.Request) { r.AccessModes = []string{"ReadWriteOnce"} }

@@ -85,7 +85,7 @@ func (a *Actor) emitLaunched(ctx context.Context, o *observe.Observation, job *b
 		a.emit(o.Claim, o.Provision.From, corev1.EventTypeWarning, old.Reason, old.Note)
 	}
 	switch {
-	case d.Verb != contract.Expand && !d.Undo && !runs.IsReportedAtLaunch(d.Attempt, d.AnyNode): // reportLongRuns does, if it takes long
+	case !d.Undo && !runs.IsReportedAtLaunch(d.Verb, d.Attempt, d.AnyNode): // reportLongRuns does, if it takes long
 	case d.Verb == contract.Provision:
 		a.emit(o.Claim, job, corev1.EventTypeNormal, reason.Provisioning, note)
 	case d.Verb == contract.Expand:
@@ -130,7 +130,7 @@ func (a *Actor) reportLongRuns(o *observe.Observation, until time.Time) time.Tim
 // emitLongRun emits that a run has not ended yet.
 func (a *Actor) emitLongRun(o *observe.Observation, r decide.Run) {
 	regarding, _, _ := EventTarget(o, r)
-	why := map[contract.Verb]string{contract.Provision: reason.Provisioning, contract.Delete: reason.Deleting}[r.Verb]
+	why := map[contract.Verb]string{contract.Provision: reason.Provisioning, contract.Delete: reason.Deleting, contract.Expand: reason.Resizing}[r.Verb]
 	note := fmt.Sprintf("Job %s, attempt %d, since %s", klog.KObj(o.Jobs[r.Name]), r.Attempt, r.Created.UTC().Format(time.RFC3339))
 	a.emit(regarding, o.Jobs[r.Name], corev1.EventTypeNormal, why, note)
 }

@@ -3,6 +3,7 @@ package controller_test
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -202,10 +203,16 @@ func TestAnExpandThatMakesTooLittleHasFailed(t *testing.T) {
 }
 
 func TestASizeThatCannotBeIsRefusedAndTheUserRecovers(t *testing.T) {
+	for code, runs := range map[int32][]string{65: {"provision", "expand", "expand", "expand"}, 73: {"provision", "expand", "expand", "expand", "expand", "expand"}} {
+		t.Run(strconv.Itoa(int(code)), func(t *testing.T) { recoversFrom(t, code, runs) })
+	}
+}
+
+func recoversFrom(t *testing.T, code int32, runs []string) {
 	inWorld(t, func(w *world) {
 		w.SetUpExpandableGold(func(r *fakecluster.Run) fakecluster.Exit {
 			if r.Verb == contract.Expand && r.Request.Size > 10<<30 {
-				return fakecluster.Exit{Code: 65, Message: "claim: at most 10Gi"}
+				return fakecluster.Exit{Code: code, Message: "claim: at most 10Gi"}
 			}
 			return fakecluster.Works(r)
 		})
@@ -218,7 +225,7 @@ func TestASizeThatCannotBeIsRefusedAndTheUserRecovers(t *testing.T) {
 			w.T.Errorf("the claim says %+v", s)
 		}
 		w.Advance(25 * time.Minute)
-		w.MustRun("provision", "expand", "expand", "expand") // the storage may have changed: every 10 minutes
+		w.MustRun(runs...) // the storage may have changed
 		w.Until("the claim says so again", time.Minute, w.showsResize(infeasible, refused))
 		w.requestSize("2Gi")
 		w.Until("the claim has what it asks for now", 10*time.Second, w.hasSize("2Gi"))

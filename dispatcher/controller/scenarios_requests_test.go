@@ -179,3 +179,31 @@ func TestARunThatTakesLongIsReported(t *testing.T) {
 		w.Until("its volume has been deleted", 10*time.Minute, func() bool { return len(w.Storage) == 1 })
 	})
 }
+
+// The event of a failure says when the next attempt is, so its launch needs no event.
+func TestALaterAttemptIsReportedOnlyIfItTakesLong(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.SetUpExpandableGold(fakecluster.Fails(75, "claim: busy"))
+		w.Start()
+		w.CreateClaim("data")
+		w.Until("two attempts failed", time.Minute, func() bool { return len(w.Runs) == 2 })
+		w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Works, Takes: 2 * time.Minute}
+		w.Advance(29 * time.Second)
+		w.MustEmit(onData, "Provisioning", 0)
+		w.Advance(10 * time.Second)
+		w.MustEmit(onData, "Provisioning", 1, "attempt 3, since ")
+		w.Until("it is bound", 10*time.Minute, w.IsBound("data"))
+		w.MustEmit(onData, "Provisioning", 1)
+
+		w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Fails(75, "claim: busy")}
+		w.requestSize("2Gi")
+		w.Until("two attempts failed", time.Minute, func() bool { return len(w.RunsOf(contract.Expand)) == 2 })
+		w.MustEmit(onData, "Resizing", 1, "to 2Gi", "attempt 1")
+		w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Works, Takes: 2 * time.Minute}
+		w.Until("the claim has its size", 10*time.Minute, w.hasSize("2Gi"))
+		w.MustEmit(onData, "Resizing", 2)
+		if last := w.Events.About(onData, "Resizing")[1].Note; !strings.Contains(last, "attempt 3, since ") {
+			w.T.Errorf("the last event says %q", last)
+		}
+	})
+}

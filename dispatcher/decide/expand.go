@@ -29,7 +29,7 @@ func resizeVolume(v View) Action {
 // status says that the volume grows before the first run for it starts. It says that the size is
 // infeasible as long as the newest run reports that about this very size.
 func expandVolume(v View, e *Run) Action {
-	refused := e != nil && e.Outcome.Verdict == contract.BadRequest && !hasChanged(e, v.Expand)
+	refused := e != nil && saysNotGrown(e.Outcome.Verdict) && !hasChanged(e, v.Expand)
 	if refused && v.Resize != ResizeInfeasible && v.Now.Before(v.dueAfter(e, v.Expand)) {
 		return SetResizeStage{To: ResizeInfeasible, Run: *e}
 	}
@@ -45,4 +45,11 @@ func expandVolume(v View, e *Run) Action {
 		return SetResizeStage{To: ResizeInProgress}
 	}
 	return action
+}
+
+// saysNotGrown reports whether a verdict of an expand says that the storage has not begun it: the size
+// cannot be, or there is no room for it. Kubernetes lets a user request less only then, since a smaller
+// size would be charged to a quota otherwise than what the storage may have.
+func saysNotGrown(verdict contract.Verdict) bool {
+	return verdict == contract.BadRequest || verdict == contract.NoCapacity
 }

@@ -146,7 +146,7 @@ func inProgressLaws(out *broken, v View) {
 }
 
 func infeasibleLaws(out *broken, v View, a SetResizeStage) {
-	out.law("resize infeasible although the storage did not say so", a.Run.Outcome.Verdict != contract.BadRequest || hasChanged(&a.Run, v.Expand))
+	out.law("resize infeasible although the storage did not say so", !saysNotGrown(a.Run.Outcome.Verdict) || hasChanged(&a.Run, v.Expand))
 	out.law("resize infeasible twice, or without a request", v.Resize != ResizeRequested && v.Resize != ResizeInProgress)
 }
 

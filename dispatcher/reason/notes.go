@@ -82,8 +82,8 @@ func Unconfirmed(job string, until time.Time) string {
 // OutsideOfTopologies says that a selected node is in none of the topologies that its class allows.
 // The scheduler selects no such node.
 func OutsideOfTopologies(node, class string) string {
-	return fmt.Sprintf("the selected node %s is not in the allowedTopologies of the class %s. The scheduler selects no such node, so the claim's user has set it. Remedy: "+
-		"remove the annotation volume.kubernetes.io/selected-node from what creates the claim", node, class)
+	return fmt.Sprintf("the selected node %s is not in the allowedTopologies of the class %s. The scheduler selects no such node: the class has changed since, or the claim's user has set it. "+
+		"Remedy, in the second case: remove the annotation volume.kubernetes.io/selected-node from what creates the claim", node, class)
 }
 
 // NotSelected says that the config's pod selects other nodes than the selected one.

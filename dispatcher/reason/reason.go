@@ -3,8 +3,8 @@ package reason
 // Reasons of events. Those of provisioning and of a resize are the ones that users know from other
 // provisioners.
 const (
-	// Provisioning: a Job that provisions the volume was launched, and is not the first, or has not
-	// ended for a while.
+	// Provisioning: a Job that provisions the volume has not ended for a while, or was launched on any
+	// node.
 	Provisioning = "Provisioning"
 	// ProvisioningSucceeded: the PV exists. It is not said of a first attempt in a batch.
 	ProvisioningSucceeded = "ProvisioningSucceeded"
@@ -95,8 +95,7 @@ const (
 	VolumeWithdrawn = "VolumeWithdrawn"
 	// VolumeDiffers: the claim can use the PV, but it is not what was asked for.
 	VolumeDiffers = "VolumeDiffers"
-	// Deleting: a Job has deleted the volume, or was launched to, as Provisioning says of a
-	// provision.
+	// Deleting: a Job has deleted the volume, or is at work, as Provisioning says of a provision.
 	Deleting = "Deleting"
 	// VolumeFailedDelete: the delete failed; it is tried again.
 	VolumeFailedDelete = "VolumeFailedDelete"
@@ -108,7 +107,8 @@ const (
 	RevisionMissing = "RevisionMissing"
 	// RevisionDamaged: that ControllerRevision cannot be read, or lacks its label.
 	RevisionDamaged = "RevisionDamaged"
-	// Resizing: a Job that expands the volume was launched.
+	// Resizing: the first Job that expands the volume was launched, or a later one has not ended for a
+	// while.
 	Resizing = "Resizing"
 	// VolumeResizeFailed: the expand failed.
 	VolumeResizeFailed = "VolumeResizeFailed"

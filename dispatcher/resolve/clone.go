@@ -71,8 +71,8 @@ func refuseMode(claim *corev1.PersistentVolumeClaim, source types.NamespacedName
 }
 
 // refuseSource returns the problem that another namespace does not allow its claim to be cloned. It
-// returns the same problem if no such claim exists there, so that no user learns which claims do.
-// The name, which a user wrote, goes into a request only if a claim has it.
+// returns the same problem if no such claim exists there, so that it names no claim. How long it takes
+// does: the name, which a user wrote, goes into a request only if a claim has it.
 func (f *Resolver) refuseSource(ctx context.Context, source types.NamespacedName, to string, found bool) (*decide.Problem, error) {
 	if source.Namespace == to {
 		return nil, nil //nolint:nilnil // nothing is in the way

@@ -89,7 +89,7 @@ func (f *Resolver) listing(namespace, name, class string) *corev1.ConfigMap {
 func (f *Resolver) noConfig(class, namespace string) string {
 	if len(validation.IsValidLabelValue(class)) == 0 {
 		near, remedy := f.nearConfig(class, namespace)
-		return fmt.Sprintf("the class %s has no provisioner config%s. Remedy: %screate a ConfigMap in the namespace %s with the labels %s=%s and %s=%s",
+		return fmt.Sprintf("the class %s has no provisioner config%s. Remedy: %screate a ConfigMap in the namespace %s with the labels %s=%s and %s=%s, and at least the keys image, verbs and service-account-name",
 			class, near, remedy, namespace, contract.LabelType, contract.TypeConfig, contract.LabelStorageClass, class)
 	}
 	return fmt.Sprintf("the class %s has no provisioner config, and its name is too long for the label %s of one. Remedy: create the class anew with the parameter %s, "+
@@ -97,14 +97,15 @@ func (f *Resolver) noConfig(class, namespace string) string {
 		class, contract.LabelStorageClass, contract.ParamConfig, namespace, contract.LabelType, contract.TypeConfig)
 }
 
-// nearConfig names the one ConfigMap that may be meant for a class and does not serve it, and says what
-// to do then: it lies in another config namespace, or is labelled for a class that does not exist, or
-// for none. It returns nothing if there is none, or several.
+// nearConfig says that a ConfigMap may be meant for a class and does not serve it, and what to do then:
+// it lies in another config namespace, or is labelled for a class that does not exist, or for none. It
+// returns nothing if there is none, or several that may be meant. The claim's user reads this, so the
+// namespaces of other administrators are not named: a command finds them.
 func (f *Resolver) nearConfig(class, namespace string) (near, remedy string) {
-	if elsewhere := f.Caches.Configs.By(cluster.ByClass, config.ClassLabel(class)); len(elsewhere) == 1 {
-		cm := elsewhere[0]
-		return fmt.Sprintf(" in the namespace %s. The ConfigMap %s/%s is labelled for it, and lies in another namespace", namespace, cm.Namespace, cm.Name),
-			fmt.Sprintf("if you know who created that ConfigMap, and it is meant for this class, create the class anew with the parameter %s: %s, or ", contract.ParamConfigNamespace, cm.Namespace)
+	if len(f.Caches.Configs.By(cluster.ByClass, config.ClassLabel(class))) > 0 {
+		return fmt.Sprintf(" in the namespace %s. A ConfigMap of another config namespace is labelled for it", namespace),
+			fmt.Sprintf("find that ConfigMap by kubectl get configmaps -A -l %s=%s. If you know who created it, and it is meant for this class, create the class anew with its namespace "+
+				"as the parameter %s. Otherwise ", contract.LabelStorageClass, class, contract.ParamConfigNamespace)
 	}
 	astray := slices.DeleteFunc(f.Caches.Configs.In(namespace).All(), f.mayServe)
 	if len(astray) != 1 {

@@ -90,13 +90,15 @@ func TestThePresentConfigOfAnOlderRevisionIsFound(t *testing.T) {
 	}
 }
 
-// People misspell a label, or put the ConfigMap where the class does not look, and do not see it.
+// People misspell a label, or put the ConfigMap where the class does not look, and do not see it. The
+// user of a claim reads it, and learns no namespace of other administrators.
 func TestAConfigThatMayBeMeantForAClassIsNamed(t *testing.T) {
 	_, class := configOf("")
 	in := func(namespace string, cm *corev1.ConfigMap) *corev1.ConfigMap {
 		cm.Namespace = namespace
 		return cm
 	}
+	elsewhere := []string{"A ConfigMap of another config namespace is labelled for it", "kubectl get configmaps -A -l storage-class=nfs.", "config-namespace. Otherwise create a ConfigMap"}
 	for name, test := range map[string]struct {
 		all  []metav1.Object
 		want []string
@@ -107,8 +109,8 @@ func TestAConfigThatMayBeMeantForAClassIsNamed(t *testing.T) {
 		"it lacks the label":                 {[]metav1.Object{named("cm", "", "", "i")}, []string{"flex-provisioner/cm has no label"}, ""},
 		"two may be meant":                   {[]metav1.Object{named("cm", "nfs2", "", "i"), named("other", "", "", "i")}, []string{"no provisioner config. Remedy: create"}, "other"},
 		"it lists classes that may name it":  {[]metav1.Object{named("cm", "", "a", "i")}, []string{"no provisioner config. Remedy: create"}, "/cm"},
-		"it lies in another namespace":       {[]metav1.Object{in("team", named("cm", "nfs", "", "i"))}, []string{"team/cm is labelled for it", "config-namespace: team, or create"}, ""},
-		"several lie in other namespaces":    {[]metav1.Object{in("team", named("a", "nfs", "", "i")), in("team", named("b", "nfs", "", "i"))}, []string{"Remedy: create a"}, "team"},
+		"it lies in another namespace":       {[]metav1.Object{in("team", named("cm", "nfs", "", "i"))}, elsewhere, "team"},
+		"several lie in other namespaces":    {[]metav1.Object{in("team", named("a", "nfs", "", "i")), in("team", named("b", "nfs", "", "i"))}, elsewhere, "team"},
 		"one of another class is not meant":  {[]metav1.Object{named("cm", "smb", "", "i"), &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "smb"}}}, []string{"Remedy: create a"}, "/cm"},
 		"one elsewhere of another is not it": {[]metav1.Object{in("team", named("cm", "nfs2", "", "i"))}, []string{"Remedy: create a"}, "team"},
 	} {

@@ -61,12 +61,30 @@ func HasFinalizer(pod *corev1.Pod) bool { return slices.Contains(pod.Finalizers,
 // under way.
 const inFlight = 15 * time.Second
 
-// HasEnded reports whether a run has ended: its Job is Complete or Failed, or only sidecars of its
-// pod are left, or the Job was deleted and no pod of it runs or will run. pods must be live where a
-// decision depends on a deletion.
+// HasEnded reports whether a run has ended: its Job is Complete or Failed, or its container is done,
+// or only sidecars of its pod are left, or the Job was deleted and no pod of it runs or will run. pods
+// must be live where a decision depends on a deletion.
 func HasEnded(job *batchv1.Job, pods []*corev1.Pod, now time.Time) bool {
-	return IsFinished(job) || slices.ContainsFunc(pods, HasOnlySidecars) && !hasUnfinishedPod(pods) ||
+	return IsFinished(job) || isDone(job, pods) || slices.ContainsFunc(pods, HasOnlySidecars) && !hasUnfinishedPod(pods) ||
 		job.DeletionTimestamp != nil && !hasUnfinishedPod(pods) && !now.Before(noPodAfter(job, pods))
+}
+
+// isDone reports whether the container of a run has ended with success, and nothing but its word is
+// needed: it did not write a PV, which a cache may not show yet. What its node and the Job controller
+// still report changes nothing, and takes two seconds (the kubelet removes the sandbox before it sets
+// the phase, and the Job controller collects pods for a second). Until the pod has ended, a node that
+// starts anew may do the same once more, which finds it done; the next run of the claim waits for that.
+func isDone(job *batchv1.Job, pods []*corev1.Pod) bool {
+	if len(pods) != 1 {
+		return false
+	}
+	t := terminatedState(pods[0])
+	return t != nil && t.ExitCode == contract.ExitDone && !isProvenByPV(job)
+}
+
+// isProvenByPV reports whether the container of a Job writes PVs.
+func isProvenByPV(job *batchv1.Job) bool {
+	return job.Labels[jobs.LabelVerb] == string(contract.Provision) && !jobs.RecordOf(job, jobs.UIDs(job)[0]).DescribesPV
 }
 
 // noPodAfter returns from when on a deleted Job without a pod is known to get none.

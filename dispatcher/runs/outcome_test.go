@@ -289,39 +289,3 @@ func TestNewestPodIsRead(t *testing.T) {
 		}
 	}
 }
-
-func TestEndedByItsNodeMeansThatNoPodOfTheJobCanRun(t *testing.T) {
-	running := &corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodRunning}}
-	waiting := &corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodPending}}
-	lost := &corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodUnknown}}
-	suspended := jobThat(batchv1.JobSuspended, "")
-	for name, test := range map[string]struct {
-		job  *batchv1.Job
-		pods []*corev1.Pod
-		want bool
-	}{
-		"new":                                  {jobThat("", ""), nil, false},
-		"its pod ended, no verdict yet":        {jobThat("", ""), []*corev1.Pod{exited(0, "")}, false},
-		"about to fail, its pod terminating":   {jobThat(batchv1.JobFailureTarget, ""), []*corev1.Pod{running}, false},
-		"suspended":                            {suspended, nil, false},
-		"complete":                             {jobThat(batchv1.JobComplete, ""), nil, true},
-		"failed":                               {failed(), nil, true},
-		"its sidecar runs on":                  {jobThat("", ""), []*corev1.Pod{exited(0, "", beside(corev1.PodRunning))}, true},
-		"its sidecar cannot start":             {jobThat("", ""), []*corev1.Pod{exited(75, "", beside(corev1.PodPending))}, true},
-		"its sidecar runs on, and another pod": {jobThat("", ""), []*corev1.Pod{exited(0, "", beside(corev1.PodRunning)), running}, false},
-		"deleted, its sidecar runs on":         {terminating(jobThat("", "")), []*corev1.Pod{exited(0, "", beside(corev1.PodRunning))}, true},
-		"deleted, its pod runs":                {terminating(jobThat("", "")), []*corev1.Pod{exited(0, ""), running}, false},
-		"deleted, its pod waits":               {terminating(jobThat("", "")), []*corev1.Pod{waiting}, false},
-		"deleted, its node is lost":            {terminating(jobThat("", "")), []*corev1.Pod{lost}, false},
-		"deleted, its pods have ended":         {terminating(jobThat("", "")), []*corev1.Pod{exited(0, ""), exited(1, "")}, true},
-		"deleted, its pod without a trace":     {counted(terminating(jobThat("", ""))), nil, true},
-	} {
-		if got := runs.HasEnded(test.job, test.pods, ended); got != test.want {
-			t.Errorf("%s: Ended = %v", name, got)
-		}
-	}
-	never := terminating(jobThat("", ""))
-	if runs.HasEnded(never, nil, ended.Add(14*time.Second)) || !runs.HasEnded(never, nil, ended.Add(15*time.Second)) {
-		t.Error("a Job that was deleted while its first pod may be under way")
-	}
-}

@@ -55,18 +55,21 @@ func (r Record) IsRetained() bool {
 // volume it deletes.
 func (r Record) IsNeverBound() bool { return r.Undo && r.Volume != "" }
 
-// ReportedAfter is how long a first attempt may run before an event is emitted. Most end earlier,
-// and each event is a request.
+// ReportedAfter is how long a run may take before an event is emitted. Most end earlier, and their
+// verdict is one.
 const ReportedAfter = 30 * time.Second
 
-// IsReportedAtLaunch reports whether there is more to say of a provision or a delete than that it
-// was launched for the first time.
-func IsReportedAtLaunch(attempt int, anyNode bool) bool { return attempt > 1 || anyNode }
+// IsReportedAtLaunch reports whether an event is emitted for the launch of a run that is no undo.
+// The event of a failure names the time of the next attempt, so later attempts have none. The first
+// expand has one: until then the newest event of the claim says that it was provisioned.
+func IsReportedAtLaunch(verb contract.Verb, attempt int, anyNode bool) bool {
+	return anyNode || verb == contract.Expand && attempt == 1
+}
 
 // ReportedAt returns when a run is reported that has not ended, by when its Job was created. It is
 // zero if it was reported at its launch.
 func (r Record) ReportedAt(created time.Time) time.Time {
-	if r.Verb == contract.Expand || r.IsUndo() || IsReportedAtLaunch(r.Attempt, r.AnyNode) {
+	if r.IsUndo() || IsReportedAtLaunch(r.Verb, r.Attempt, r.AnyNode) {
 		return time.Time{}
 	}
 	return created.Add(ReportedAfter)

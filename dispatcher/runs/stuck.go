@@ -11,6 +11,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/quote"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 )
 
@@ -165,7 +166,7 @@ func stuckUnscheduled(pod *corev1.Pod) *Stuck {
 		if c.Type != corev1.PodScheduled || c.Status != corev1.ConditionFalse || wasGated {
 			continue
 		}
-		note := "no node fits its pod: " + c.Message
+		note := "no node fits its pod: " + quote.Said(c.Message)
 		if len(pod.Spec.NodeSelector) > 0 {
 			note += "; its node selector is " + selectorText(pod.Spec.NodeSelector)
 		}
@@ -193,7 +194,7 @@ func stuckUnstarted(pod *corev1.Pod) *Stuck {
 		if w == nil || w.Reason == "" || w.Reason == "ContainerCreating" || w.Reason == "PodInitializing" {
 			continue
 		}
-		return &Stuck{Reason: w.Reason, Note: fmt.Sprintf("its container %s does not start: %s", s.Name, w.Message), Unstarted: true}
+		return &Stuck{Reason: w.Reason, Note: fmt.Sprintf("its container %s does not start: %s", s.Name, quote.Said(w.Message)), Unstarted: true}
 	}
 	return nil
 }

@@ -7,7 +7,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/tools/reference"
 )
 
 // Limit is how many events may wait to be written: a Normal one is dropped when half of that wait,
@@ -41,7 +43,8 @@ type Recorder struct {
 	limit *Limit
 }
 
-// Eventf records an event, or drops it.
+// Eventf records an event, or drops it. An event that was recorded a few minutes ago is counted as
+// its repeat, also if the objects have changed since.
 //
 //nolint:revive // the arguments are those of events.EventRecorder
 func (r *Recorder) Eventf(regarding, related runtime.Object, eventType, reason, action, note string, args ...any) {
@@ -51,7 +54,20 @@ func (r *Recorder) Eventf(regarding, related runtime.Object, eventType, reason, 
 		}
 		return
 	}
-	r.inner.Eventf(regarding, related, eventType, reason, action, note, args...)
+	r.inner.Eventf(lasting(regarding), lasting(related), eventType, reason, action, note, args...)
+}
+
+// lasting returns a reference to an object that stays the same when the object changes. The key by
+// which client-go recognizes a repeat has the references of the event, and its own have the
+// resourceVersion. Kubernetes finds the events about an object by kind, name and UID.
+func lasting(obj runtime.Object) runtime.Object {
+	ref, err := reference.GetReference(scheme.Scheme, obj)
+	if err != nil {
+		return obj // nil, or the recorder logs the error
+	}
+	own := *ref
+	own.ResourceVersion = ""
+	return &own
 }
 
 // IsFull reports whether a Warning would be dropped now. What it says has to be said again later.

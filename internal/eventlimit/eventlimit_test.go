@@ -5,10 +5,16 @@ import (
 	"slices"
 	"testing"
 	"testing/synctest"
+	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/events"
 
 	"github.com/flex-provisioner/flex-provisioner/internal/eventlimit"
 )
@@ -73,6 +79,42 @@ func TestNormalEventsAreDroppedBeforeWarnings(t *testing.T) {
 		}
 		if want := []string{corev1.EventTypeNormal, corev1.EventTypeWarning}; !slices.Equal(dropped, want) {
 			t.Errorf("dropped %q, want %q", dropped, want)
+		}
+	})
+}
+
+// Between two events about a claim something almost always writes on it: the PV controller, the
+// scheduler, the dispatcher itself. The Job that is the cause changes as well.
+func TestAnEventIsARepeatAlsoIfItsObjectsHaveChanged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, limit := fake.NewClientset(), &eventlimit.Limit{Most: 4}
+		broadcaster := events.NewBroadcaster(limit.Sink(&events.EventSinkImpl{Interface: client.EventsV1()}))
+		defer broadcaster.Shutdown()
+		if err := broadcaster.StartRecordingToSinkWithContext(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		r := limit.Recorder(broadcaster.NewRecorder(scheme.Scheme, "flex-provisioner.io"))
+		for _, version := range []string{"7", "8"} {
+			claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "app", Name: "data", UID: "1", ResourceVersion: version}}
+			job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "own", Name: "provision-1-1", UID: "2", ResourceVersion: "1" + version}}
+			r.Eventf(claim, job, corev1.EventTypeWarning, "WriteRefused", "WriteRefused", "a policy refuses it")
+			time.Sleep(time.Second)
+			if claim.ResourceVersion != version || job.ResourceVersion != "1"+version {
+				t.Errorf("the objects have been changed: %q, %q", claim.ResourceVersion, job.ResourceVersion)
+			}
+		}
+		list, err := client.EventsV1().Events("app").List(t.Context(), metav1.ListOptions{})
+		if err != nil || len(list.Items) != 1 {
+			t.Fatalf("there are the events %+v, %v; want one", list.Items, err)
+		}
+		e := list.Items[0]
+		if e.Series == nil || e.Series.Count != 2 {
+			t.Errorf("it was counted as %+v, want 2", e.Series)
+		}
+		about := corev1.ObjectReference{Kind: "PersistentVolumeClaim", APIVersion: "v1", Namespace: "app", Name: "data", UID: "1"}
+		cause := corev1.ObjectReference{Kind: "Job", APIVersion: "batch/v1", Namespace: "own", Name: "provision-1-1", UID: "2"}
+		if e.Regarding != about || e.Related == nil || *e.Related != cause {
+			t.Errorf("it is about %+v and %+v", e.Regarding, e.Related)
 		}
 	})
 }

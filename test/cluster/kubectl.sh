@@ -5,4 +5,5 @@ set -euo pipefail
 . "$(dirname "$(readlink -f "$0")")/env.sh"
 
 [ -s "$LAB_KUBECONFIG" ] || die "no cluster is up: run test/cluster/up.sh first"
-exec nsenter --net="/run/netns/$LAB_NETNS" kubectl --kubeconfig "$LAB_KUBECONFIG" "$@"
+export KUBECONFIG=$LAB_KUBECONFIG # and no flag: a plugin, as kubectl flex, takes none before its name
+exec nsenter --net="/run/netns/$LAB_NETNS" kubectl "$@"

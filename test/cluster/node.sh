@@ -2,6 +2,7 @@
 # node.sh up|down NODE        start or end a node (NODE is its number)
 # node.sh kill NODE           end it as a power cut does: its disks stay, and `up` boots it again
 # node.sh exec NODE CMD...    run a command inside it, as root
+# node.sh btrfs NODE          mount a btrfs of 2 GiB, on a file, where the recipes have the volumes of a node
 set -euo pipefail
 # shellcheck source=env.sh
 . "$(dirname "$(readlink -f "$0")")/env.sh"
@@ -60,10 +61,18 @@ node_exec() {
   exec nsenter -t "$init" --net --mount --pid --uts --ipc "$@"
 }
 
+# node_btrfs NODE: its loop device ends with the mount, and that with the node.
+node_btrfs() {
+  truncate -s 2G "$(node_dir "$1")/btrfs"
+  mkfs.btrfs -q "$(node_dir "$1")/btrfs"
+  node_exec "$1" mount -o loop "$(node_dir "$1")/btrfs" /var/lib/flex-volumes
+}
+
 case ${1:-}:${2:-} in
   up:[1-9]) lab_lock && node_up "$2" ;;
   down:[1-9]) lab_lock && node_down "$2" ;;
   kill:[1-9]) lab_lock && node_kill "$2" ;;
   exec:[1-9]) shift && node_exec "$@" ;;
-  *) sed -n '2,4s/^# //p' "$0" >&2; exit 64 ;;
+  btrfs:[1-9]) node_btrfs "$2" ;;
+  *) sed -n '2,5s/^# //p' "$0" >&2; exit 64 ;;
 esac

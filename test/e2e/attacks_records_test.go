@@ -242,6 +242,8 @@ func (w *world) otherPodAttacks() []attack {
 		{"no Job's pod does, by a label of the Job controller", clusterAdmin, apart(having("batch.kubernetes.io/job-name"), every), refusal, passes},
 		{"the same, from the namespace itself", clusterAdmin, from(nodeNamespace, corev1.PodAffinityTerm{TopologyKey: corev1.LabelOSStable, LabelSelector: every}), refusal, passes},
 		{"no pod of the shipped isolated class does", clusterAdmin, apart(having("network-access"), every), refusal, passes},
+		{"no disk of the class loop is attached", clusterAdmin, apart(where("app.kubernetes.io/name", "loop-attacher"), nil, "flex-loop"), refusal, passes},
+		{"the same, by a label of the DaemonSet controller", clusterAdmin, apart(having("controller-revision-hash"), nil, "flex-loop"), refusal, passes},
 		{"apart from its own kind, in the namespace itself", clusterAdmin, from(nodeNamespace, corev1.PodAffinityTerm{TopologyKey: corev1.LabelHostname, LabelSelector: where("app", "web")}), "", passes},
 		{"one web server on each node", clusterAdmin, apart(where("app", "web"), every), "", passes},
 		{"the same, by the recommended label", clusterAdmin, apart(where("app.kubernetes.io/name", "web"), every), "", passes},

@@ -21,8 +21,14 @@ import (
 // the kinds given, and deletes them when the test's claims no longer exist.
 func (w *world) apply(name string, without ...string) {
 	w.t.Helper()
+	w.applyFile("../../deploy/examples/"+name+".yaml", without...)
+}
+
+// applyFile does so with any file.
+func (w *world) applyFile(file string, without ...string) {
+	w.t.Helper()
 	var out []string
-	for _, doc := range documents(w, "../../deploy/examples/"+name+".yaml") {
+	for _, doc := range documents(w, file) {
 		keep := true
 		for _, kind := range without {
 			keep = keep && !strings.Contains(doc, "\nkind: "+kind+"\n")
@@ -32,10 +38,10 @@ func (w *world) apply(name string, without ...string) {
 		}
 	}
 	text := strings.Join(out, "\n---\n")
-	w.must(kubectl(w.ctx(), text, "apply", "-f", "-"), "apply the example "+name)
+	w.must(kubectl(w.ctx(), text, "apply", "-f", "-"), "apply "+file)
 	w.remove(func() {
 		if err := kubectl(w.ctx(), text, "delete", "--ignore-not-found", "--wait=false", "-f", "-"); err != nil {
-			w.t.Errorf("take the example %s back: %v", name, err)
+			w.t.Errorf("delete what is in %s: %v", file, err)
 		}
 	})
 }

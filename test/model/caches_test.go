@@ -47,7 +47,7 @@ func (s *state) shownJobs() state {
 		j.gated, j.deleting, j.forced, j.kept, j.end, j.nth = false, false, false, false, noEnd, 0
 		switch {
 		case j.pod == podNone:
-		case j.pod == podWaiting, j.pod == podRunning, s.jobs[i].vanished && j.cond == unfinished:
+		case j.pod == podWaiting, j.pod == podRunning, j.pod == podDone, s.jobs[i].vanished && j.cond == unfinished:
 			j.pod = podRunning
 		default:
 			j.pod = podEnded

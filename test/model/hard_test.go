@@ -74,7 +74,7 @@ func stripping(w *world, s state, next func(state)) {
 	}
 	s.acts++
 	onJobs("", func(s *state, j *job) bool {
-		return (j.pod == podWaiting || j.pod == podRunning) && !j.orphan && !j.terminating && s.count() < maxJobs
+		return (j.pod == podWaiting || j.pod == podRunning || j.pod == podDone) && !j.orphan && !j.terminating && s.count() < maxJobs
 	}, func(_ *world, s *state, i int) { s.vanish(i) }).take(w, s, next)
 }
 

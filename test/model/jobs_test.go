@@ -142,7 +142,7 @@ func statusOf(j *job) batchv1.JobStatus {
 	var s batchv1.JobStatus
 	switch j.pod {
 	case podNone:
-	case podWaiting, podRunning:
+	case podWaiting, podRunning, podDone:
 		s.Active = 1
 	case podEnded, podGone:
 		s.Failed = 1
@@ -238,9 +238,12 @@ func containerOf(j *job, pod *corev1.Pod) (corev1.PodPhase, []corev1.ContainerSt
 		return corev1.PodPending, nil
 	case j.pod == podRunning:
 		kind, c.ContainerID, c.State.Running = corev1.PodRunning, "c", &corev1.ContainerStateRunning{StartedAt: ago(time.Minute)}
-	case j.pod == podEnded && j.end != notStarted:
+	case j.pod == podDone, j.pod == podEnded && j.end != notStarted:
 		kind, c.ContainerID = corev1.PodFailed, "c"
-		if j.end == done {
+		switch {
+		case j.pod == podDone:
+			kind = corev1.PodRunning
+		case j.end == done:
 			kind = corev1.PodSucceeded
 		}
 		c.State.Terminated = &corev1.ContainerStateTerminated{ExitCode: max(endings[j.end].code, 0), Message: description}

@@ -67,6 +67,8 @@ func podSteps() []step {
 		onJobs("the kubelet ends a deleted pod that never started", func(_ *state, j *job) bool {
 			return j.pod == podWaiting && j.deleting && !j.forced && !j.gated
 		}, func(w *world, s *state, i int) { s.jobs[i].reported(w, notStarted) }),
+		onJobs("the kubelet ends the pod of a container that is done", func(_ *state, j *job) bool { return j.pod == podDone && !j.forced },
+			func(w *world, s *state, i int) { s.jobs[i].reported(w, s.jobs[i].end) }),
 		onJobs("time passes after a forced deletion", func(_ *state, j *job) bool {
 			return j.forced && !j.late && !j.gated || j.mayRun && !j.forced // on record, by a leader that did not see the pod
 		},
@@ -277,10 +279,15 @@ func (j *job) delete(background bool) {
 	j.terminating = true
 }
 
-// ends is called when a container ends. Its kubelet says so, unless the pod was deleted by force.
+// ends is called when a container ends. Its kubelet says so, unless the pod was deleted by force, and
+// may say only later that the pod has ended.
 func (j *job) ends(w *world, code ending) {
 	j.progress = over
-	if !j.forced {
+	switch {
+	case j.forced:
+	case w.slow && code == done:
+		j.pod, j.end = podDone, code
+	default:
 		j.reported(w, code)
 	}
 }

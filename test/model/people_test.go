@@ -64,17 +64,34 @@ func usualSteps() []step {
 			func(_ *world, s *state) { s.config = 1 }),
 		act(disturbs, "the node is lost", func(w *world, s *state) bool { return w.forgets && !s.lost && !s.onNode() },
 			func(_ *world, s *state) { s.lost = true }),
+		act(disturbs, "a node that has lost what it knew runs a container again", func(_ *world, s *state) bool { return s.isAny(isRunAnew) },
+			func(_ *world, s *state) { s.runAnew() }),
 		actOnEach(disturbs, "the administrator deletes a Job", func(j *job) bool { return !j.terminating && !j.orphan }, func(j *job) { j.delete(true) }),
 		actOnEach(disturbs, "the administrator deletes a pod by force", func(j *job) bool {
-			return (j.pod == podWaiting || j.pod == podRunning) && !j.forced
+			return (j.pod == podWaiting || j.pod == podRunning || j.pod == podDone) && !j.forced
 		}, func(j *job) { j.deleting, j.forced = true, !j.gated }),
+	}
+}
+
+// isRunAnew reports whether a node that starts without what it knew runs a container again: the pod
+// has not ended, and is not deleted.
+func isRunAnew(j *job) bool { return j.pod == podDone && !j.deleting && !j.forced }
+
+// runAnew begins the first container that is run again.
+func (s *state) runAnew() {
+	for i := range s.count() {
+		if j := &s.jobs[i]; isRunAnew(j) {
+			j.pod, j.end = podRunning, noEnd
+			s.begins(i)
+			return
+		}
 	}
 }
 
 // onNode reports whether a pod may be at work, on whichever node.
 func (s *state) onNode() bool {
 	for i := range s.count() {
-		if j := &s.jobs[i]; j.runs() || j.pod == podRunning || j.pod == podWaiting && !j.gated {
+		if j := &s.jobs[i]; j.runs() || j.pod == podRunning || j.pod == podDone || j.pod == podWaiting && !j.gated {
 			return true
 		}
 	}

@@ -68,6 +68,7 @@ const (
 	podNone    podIs = iota // none was made yet
 	podWaiting              // its container does not start: it is gated, or its image is missing
 	podRunning
+	podDone // its node says that its container is done, and not yet that it has ended
 	podEnded
 	podGone // the object was removed
 )

@@ -17,7 +17,7 @@ type world struct {
 	verbs   string // of the image
 	acts    acts   // what people do, beside creating and deleting the claim
 	most    uint8  // how many acts of people there are at most
-	slow    bool   // the Job controller counts an ended pod later
+	slow    bool   // a pod ends later than its container, and the Job controller counts it later
 	fails   uint8  // how many containers fail at most
 	leaders int
 	late    bool  // a pod of a deleted Job may appear long after
@@ -75,6 +75,8 @@ func worlds(isFull bool) []world {
 		{name: "nodes", verbs: "provision,delete", selects: true, fails: 1, states: 10_000},
 		{name: "node lost", verbs: "provision,delete", selects: true, forgets: true, acts: disturbs, most: 1, states: 10_000},
 		{name: "offers", verbs: "provision,delete", offers: true, acts: rescues, most: 1, states: 10_000},
+		{name: "done before its pod ends", verbs: "provision,delete,expand", grows: true, slow: true, acts: disturbs, most: 1, states: 15_000},
+		{name: "offers before its pod ends", verbs: "provision,delete", offers: true, slow: true, acts: disturbs, most: 1, states: 10_000},
 		{name: "grows", verbs: "provision,delete,expand", grows: true, fails: 1, states: 5_000},
 		{name: "no delete", verbs: "provision", retain: true, slow: true, acts: rescues, most: 1, fails: 1, states: 4_000},
 		{name: "two leaders", verbs: "provision,delete", leaders: 2, states: 30_000},

@@ -140,8 +140,8 @@ func TestBtrfsRefusesWhatItCannotCreate(t *testing.T) {
 	}{
 		{claim{size: 64 * mib, more: map[string]string{"FLEX_VOLUME_MODE": "Block"}}, 65, "request volumeMode Filesystem"},
 		{claim{size: 64 * mib, more: map[string]string{"FLEX_ACCESS_MODES": "ReadWriteOnce,ReadWriteMany"}}, 65, "request ReadWriteOnce"},
-		{claim{size: 64 * mib, source: sourceOf(claim{uid: number(9)})}, 65, "clone it there, with its class"},
-		{claim{size: 64 * mib, source: sourceOf(other)}, 65, "clone it there, with its class"},
+		{claim{size: 64 * mib, source: sourceOf(claim{uid: number(9)})}, 73, "the pod of a clone must select the node of its source"},
+		{claim{size: 64 * mib, source: sourceOf(other)}, 65, "clone it with its class"},
 		{claim{size: 63 * mib, source: sourceOf(source)}, 65, "request at least 67108864 bytes"},
 		{claim{size: 64 * mib, source: &contract.Source{Kind: "PersistentVolumeClaim", Namespace: "a", Name: "b", UID: "c", PVName: "../../etc"}}, 65, "remove it from the claim"},
 		{claim{size: 8 << 30}, 73, "less than 8589934592 bytes free"},
@@ -161,7 +161,7 @@ func TestBtrfsRefusesWhatItCannotCreate(t *testing.T) {
 	n.want(0, "delete", other)
 	n.isEmpty()
 	n.runs("umount", n.base)
-	n.want(78, "provision", source, "is not on btrfs")
+	n.want(73, "provision", source, "is not on btrfs")
 	n.want(75, "delete", source, "is not on btrfs")
 	n.runs("mount", "-t", "tmpfs", "tmpfs", n.base)
 }

@@ -60,9 +60,18 @@ func (n *node) disks(c claim) (out []string) {
 func (n *node) releases(c claim) {
 	n.t.Cleanup(func() {
 		for _, disk := range n.disks(c) {
-			n.runs("losetup", "--detach", disk)
+			n.detaches(disk)
 		}
 	})
+}
+
+// detaches frees a disk, and before it what the attacher has put on top of it.
+func (n *node) detaches(disk string) {
+	n.t.Helper()
+	for top := range strings.FieldsSeq(n.runs("losetup", "--noheadings", "--output", "NAME", "--associated", disk)) {
+		n.runs("losetup", "--detach", top)
+	}
+	n.runs("losetup", "--detach", disk)
 }
 
 // bytesOf returns the size of the only disk of a volume.
@@ -166,7 +175,7 @@ func TestLoopVolumeHasItsOwnDiskOrNoneAfterAReboot(t *testing.T) {
 	}
 	end(syscall.SIGKILL)
 	for _, c := range []claim{a, b} {
-		n.runs("losetup", "--detach", n.ownDisk(c))
+		n.detaches(n.ownDisk(c))
 	}
 	n.runs("sh", "-c", "rm run/flex-loop/*") // a file system in memory
 	for _, c := range []claim{a, b} {
@@ -188,30 +197,34 @@ func TestLoopVolumeHasItsOwnDiskOrNoneAfterAReboot(t *testing.T) {
 }
 
 // A pod that has a raw device may detach it: the kernel asks for no capability. The path of its volume never leads to what becomes the disk of
-// another volume, or of the kubelet, while the process on the node runs or is replaced.
+// another volume, or of the kubelet, whether the process on the node runs, was ended or killed.
 func TestLoopPodThatDetachesItsDiskReachesNoOther(t *testing.T) {
-	n := newLoop(t)
-	end := n.attacher()
-	c := claim{uid: number(0x5001), size: 16 * mib, more: map[string]string{"FLEX_VOLUME_MODE": "Block"}}
-	n.releases(c)
-	n.want(0, "provision", c)
-	disk, pods := n.ownDisk(c), n.root+"/pods-disk"
-	n.runs("mknod", "-m", "666", pods, "b", "7", strings.TrimPrefix(disk, "/dev/loop"))
-	n.runs("truncate", "-s", "16M", n.root+"/other.img")
-	n.unprivileged("losetup", "--detach", pods)
-	other := strings.TrimSpace(n.runs("losetup", "--find", "--show", n.root+"/other.img"))
-	t.Cleanup(func() { _, _ = n.tries("losetup", "--detach", other) })
-	if other == disk || n.ownDisk(c) != disk {
-		t.Fatalf("a pod has detached its disk %s, and the next one is %s", disk, other)
+	for name, how := range map[string]syscall.Signal{"at work": 0, "ended": syscall.SIGTERM, "killed": syscall.SIGKILL} {
+		t.Run(name, func(t *testing.T) {
+			n := newLoop(t)
+			end := n.attacher()
+			c := claim{uid: number(0x5001), size: 16 * mib, more: map[string]string{"FLEX_VOLUME_MODE": "Block"}}
+			n.releases(c)
+			n.want(0, "provision", c)
+			disk, pods := n.ownDisk(c), n.root+"/pods-disk"
+			n.runs("mknod", "-m", "666", pods, "b", "7", strings.TrimPrefix(disk, "/dev/loop"))
+			n.runs("truncate", "-s", "16M", n.root+"/other.img")
+			if how != 0 {
+				end(how)
+			}
+			n.unprivileged("losetup", "--detach", pods)
+			other := strings.TrimSpace(n.runs("losetup", "--find", "--show", n.root+"/other.img"))
+			t.Cleanup(func() { _, _ = n.tries("losetup", "--detach", other) })
+			if other == disk || n.ownDisk(c) != disk {
+				t.Fatalf("a pod has detached its disk %s, and the next one is %s", disk, other)
+			}
+			n.attacher()
+			n.want(0, "provision", c)
+			n.ownDisk(c)
+			n.want(0, "delete", c)
+			n.hasNoFiles()
+		})
 	}
-	end(syscall.SIGTERM)
-	if link, err := os.Readlink(n.root + "/run/flex-loop/" + c.pv()); err == nil {
-		t.Errorf("without the process the path leads to %s, and the disks are %q", link, n.disks(c))
-	}
-	n.attacher()
-	n.want(0, "provision", c)
-	n.ownDisk(c)
-	n.want(0, "delete", c)
 }
 
 // Only root of the node can read what is in a volume beside its pods.

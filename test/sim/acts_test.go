@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -159,7 +160,7 @@ const allVerbs = "provision,delete,expand"
 
 func (w *world) setUp() {
 	w.Step(w.rand.IntN)
-	w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: w.work, Batch: w.workOnBatch}
+	w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: w.work, Batch: w.workOnBatch, Lingers: time.Second} // as with a kubelet
 	if w.spec.isHard {
 		w.Images[fakecluster.GoldImage] = fakecluster.Image{Phases: w.phases}
 	}

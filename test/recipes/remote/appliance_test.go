@@ -1,8 +1,10 @@
 package remote
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -51,6 +53,9 @@ func (a *appliance) fault(method string) string {
 	if len(a.faults) == 0 {
 		return ""
 	}
+	if a.faults[0] == "endless" {
+		return "endless"
+	}
 	if always, is := strings.CutPrefix(a.faults[0], "always "); is {
 		return always
 	}
@@ -74,6 +79,11 @@ func (a *appliance) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(status)
 		return
 	}
+	if fault == "endless" {
+		a.mu.Unlock()
+		babble(w)
+		return
+	}
 	recorder := httptest.NewRecorder()
 	switch {
 	case r.Header.Get("Authorization") != "Bearer "+login:
@@ -95,6 +105,15 @@ func (a *appliance) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.WriteHeader(recorder.Code)
 	_, _ = w.Write(recorder.Body.Bytes())
+}
+
+// babble writes until it is no longer read, but not so much that it fills the disk of a test that
+// fails.
+func babble(out io.Writer) {
+	part, err := bytes.Repeat([]byte(" "), mebi), error(nil)
+	for n := 0; n < 100 && err == nil; n++ {
+		_, err = out.Write(part)
+	}
 }
 
 // hasOtherRequest reports whether another request had this one's key, of which the storage keeps the

