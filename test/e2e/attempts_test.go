@@ -129,13 +129,7 @@ func TestDrainedPodDoesNotCountAsAttempt(t *testing.T) {
 	w.must(kube.CoreV1().Pods(pod.Namespace).EvictV1(w.ctx(), &policyv1.Eviction{
 		ObjectMeta: metav1.ObjectMeta{Name: pod.Name, Namespace: pod.Namespace},
 	}), "evict the pod")
-	w.eventually(toBind, "the Job of the drained pod to end", func(ctx context.Context) error {
-		jobs, err := jobsOf(ctx, string(claim.UID), "provision")
-		if err == nil && ended(jobs[0]) == nil {
-			err = fmt.Errorf("%s has not", jobs[0].Name)
-		}
-		return err
-	})
+	w.jobEnded(claim, "provision")
 	gate.open()
 
 	w.bound(claim)

@@ -79,6 +79,23 @@ func ended(job batchv1.Job) *batchv1.JobCondition {
 	return nil
 }
 
+// jobEnded waits until the first Job of a claim for a verb is Complete or Failed. A delete takes effect
+// before.
+func (w *world) jobEnded(claim *corev1.PersistentVolumeClaim, verb string) (c *batchv1.JobCondition) {
+	w.t.Helper()
+	w.eventually(toBind, "the Job to end", func(ctx context.Context) error {
+		jobs, err := jobsOf(ctx, string(claim.UID), verb)
+		if err != nil {
+			return err
+		}
+		if c = ended(jobs[0]); c == nil {
+			return fmt.Errorf("%s has not", jobs[0].Name)
+		}
+		return nil
+	})
+	return c
+}
+
 // podsOf lists the pods of a Job.
 func podsOf(ctx context.Context, job batchv1.Job) ([]corev1.Pod, error) {
 	list, err := kube.CoreV1().Pods(job.Namespace).List(ctx, labelled("job-name="+job.Name))

@@ -136,13 +136,7 @@ func TestRetainedVolumeIsKeptWhenItsPVWasDeletedDuringAnOutage(t *testing.T) {
 	pv := w.pv(claim).Name
 	w.must(kube.CoreV1().PersistentVolumes().Delete(w.ctx(), pv, metav1.DeleteOptions{}), "delete the PV")
 	gate.open()
-	w.eventually(toBind, "the run to end", func(ctx context.Context) error {
-		jobs, err := jobsOf(ctx, string(claim.UID), "provision")
-		if err == nil && ended(jobs[0]) == nil {
-			err = errors.New("it has not")
-		}
-		return err
-	})
+	w.jobEnded(claim, "provision")
 	w.directoriesOfNodes()
 	w.leads(leader)
 	w.eventually(toBind, "the run to be on record, and its PV to go", func(ctx context.Context) error { return recordedWithoutPV(ctx, claim) })

@@ -139,7 +139,7 @@ func TestDeleteRunsOnAnyNodeWhenItsOwnNoLongerExists(t *testing.T) {
 	w.vanished(claim)
 	w.event(pv, "Deleting", "on any node", "node-that-has-gone", "node-gone: any-node")
 	job := w.onlyJob(claim, "delete")
-	equal(t, "the delete's Job succeeded", ended(job).Type, "Complete")
+	equal(t, "the delete's Job succeeded", w.jobEnded(claim, "delete").Type, "Complete")
 	equal(t, "the node that the image is told", variable(job, "FLEX_SELECTED_NODE"), "node-that-has-gone")
 }
 

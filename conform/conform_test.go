@@ -1,0 +1,169 @@
+package conform_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/flex-provisioner/flex-provisioner/conform"
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
+)
+
+// notInMemory are promises for which the cluster in memory has no part: Secrets of volumes, and pods
+// that mount them.
+var notInMemory = map[string]conform.Verdict{"secret": conform.NotClaimed, "mount": conform.NotProvoked}
+
+func TestAnImageThatKeepsThePromisesIsFoundToKeepThem(t *testing.T) {
+	inWorld(t, "", func(w *world) {
+		report, err := w.conform()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range report.Promises {
+			want := conform.Kept
+			if other, is := notInMemory[p.Promise]; is {
+				want = other
+			}
+			if p.Verdict != want {
+				t.Errorf("%s: %s, not %s: %s", p.Promise, p.Verdict, want, p.Note)
+			}
+		}
+		if len(report.Promises) != len(conform.Promises()) || len(report.Left) > 0 || len(w.volumes) > 0 {
+			t.Errorf("%d promises, left are %v and the volumes %v", len(report.Promises), report.Left, w.volumes)
+		}
+	})
+}
+
+// The image keeps all but one promise. That one is found, and no other.
+func TestTheOnePromiseThatAnImageBreaksIsFound(t *testing.T) {
+	for _, p := range conform.Promises() {
+		if _, is := notInMemory[p.Name]; is {
+			continue
+		}
+		t.Run(p.Name, func(t *testing.T) {
+			inWorld(t, p.Name, func(w *world) {
+				report, err := w.conform()
+				if err != nil {
+					t.Log(err)
+				}
+				var broken []string
+				for _, result := range report.Promises {
+					if result.Verdict == conform.Broken {
+						broken = append(broken, result.Promise)
+					}
+					if result.Verdict == conform.Failed {
+						t.Errorf("%s could not be tested: %s", result.Promise, result.Note)
+					}
+				}
+				if !slices.Equal(broken, []string{p.Name}) {
+					t.Errorf("broken are %v\n%s", broken, saidOf(report))
+				}
+			})
+		})
+	}
+}
+
+// whole returns what is left in the cluster of what a run creates.
+func (w *world) whole() (left []string) {
+	for _, claim := range fakecluster.List[*corev1.PersistentVolumeClaim](w) {
+		left = append(left, "the claim "+claim.Name)
+	}
+	for _, pv := range fakecluster.List[*corev1.PersistentVolume](w) {
+		left = append(left, pv.Name)
+	}
+	for _, class := range fakecluster.List[*storagev1.StorageClass](w) {
+		if class.Name != "gold" {
+			left = append(left, "the class "+class.Name)
+		}
+	}
+	for uid := range w.volumes {
+		left = append(left, "the volume of "+uid)
+	}
+	if w.closed {
+		left = append(left, "the policy")
+	}
+	return left
+}
+
+// It is interrupted after each promise: at once, or while the next one is tested.
+func TestAnInterruptedRunLeavesNothing(t *testing.T) {
+	for i, p := range conform.Promises() {
+		after := time.Duration(i%2) * 1500 * time.Millisecond
+		t.Run(p.Name, func(t *testing.T) {
+			inWorld(t, "", func(w *world) {
+				w.interrupt = func(result conform.Result, stop func()) {
+					if result.Promise == p.Name {
+						time.AfterFunc(after, stop)
+					}
+				}
+				report, err := w.conform(func(r *conform.Run) { r.Skip = map[string]string{"provision-killed": "it takes long"} })
+				if last := report.Promises[len(report.Promises)-1]; (err == nil) != (last.Promise == "quiet") {
+					t.Errorf("after %s: %v", last.Promise, err)
+				}
+				if left := w.whole(); len(left) > 0 {
+					t.Errorf("left are %v", left)
+				}
+			})
+		})
+	}
+}
+
+func TestWhatAnAdministratorChoosesIsTested(t *testing.T) {
+	inWorld(t, "refuses", func(w *world) {
+		report, err := w.conform(func(r *conform.Run) {
+			r.Only, r.Skip, r.Keep = []string{"delete", "refuses", "batch"}, map[string]string{"batch": "not today"}, true
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, p := range report.Promises {
+			got = append(got, p.Promise+" "+string(p.Verdict))
+		}
+		if want := []string{"delete kept", "refuses BROKEN", "batch skipped"}; !slices.Equal(got, want) {
+			t.Errorf("got %v, want %v", got, want)
+		}
+		if left := w.whole(); !slices.Equal(left, []string{"the claim refuses-1"}) {
+			t.Errorf("kept are %v", left)
+		}
+		if said := saidOf(report); !strings.Contains(said, "not today") || !strings.Contains(said, "| too large") || !strings.Contains(said, "contract: a claim that cannot") {
+			t.Errorf("it says:\n%s", said)
+		}
+	})
+}
+
+func TestAClassWhoseVolumesWouldStayIsNotTested(t *testing.T) {
+	for name, change := range map[string]func(*conform.Run){
+		"it retains volumes":      func(r *conform.Run) { r.Config.Source.Reclaim = "Retain" },
+		"its image lacks delete":  func(r *conform.Run) { r.Config.Verbs = []contract.Verb{contract.Provision} },
+		"a promise that is none":  func(r *conform.Run) { r.Only = []string{"frobnicate"} },
+		"a size of nothing":       func(r *conform.Run) { r.Size = resource.Quantity{} },
+		"no kill, and some tests": func(r *conform.Run) { r.Kills = 0 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, "", func(w *world) {
+				if _, err := w.conform(change); err == nil {
+					t.Error("it was tested")
+				}
+				w.MustCreateNoJob()
+			})
+		})
+	}
+}
+
+// The dispatcher is not at work: that is no promise of the image.
+func TestWithoutADispatcherNoPromiseIsBroken(t *testing.T) {
+	inWorld(t, "", func(w *world) {
+		w.Stop()
+		report, _ := w.conform()
+		if report.Broken() > 0 || report.Count(conform.Failed) != 1 {
+			t.Errorf("it says:\n%s", saidOf(report))
+		}
+	})
+}

@@ -1,0 +1,95 @@
+package conform
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+var (
+	// secretKey matches the name of a key whose value is a credential. Other values of a Secret, such
+	// as a URL, may be in a message.
+	secretKey = regexp.MustCompile(`(?i)pass|secret|token|key|credential`)
+	// assigned matches "key = value" and "key: value" in a file.
+	assigned = regexp.MustCompile(`(?m)^[ \t]*["']?([\w.-]+)["']?[ \t]*[:=][ \t]*["']?([^"'\s]+)`)
+)
+
+// shortest is the length of the shortest credential that is looked for: a shorter text may be in any
+// message.
+const shortest = 8
+
+// credentials returns the credentials in the data of a Secret.
+func credentials(data map[string][]byte) (out []string) {
+	add := func(key, value string) {
+		if value = strings.TrimSpace(value); secretKey.MatchString(key) && len(value) >= shortest && !strings.Contains(value, "\n") {
+			out = append(out, value)
+		}
+	}
+	for key, value := range data {
+		add(key, string(value))
+		for _, m := range assigned.FindAllStringSubmatch(string(value), -1) {
+			add(m[1], m[2])
+		}
+	}
+	return out
+}
+
+// keepSecrets keeps the credentials of a Secret.
+func (r *Run) keepSecrets(name string, data map[string][]byte) {
+	for _, value := range credentials(data) {
+		r.secrets[value] = name
+	}
+}
+
+// show keeps what a claim's user sees of an object.
+func (r *Run) show(where string, what any) {
+	if text, err := json.Marshal(what); err == nil {
+		r.shown[where] += string(text)
+	}
+}
+
+// testQuiet looks for credentials in what the users of this run's claims see.
+func testQuiet(ctx context.Context, t *trial) error {
+	for _, name := range []string{t.Config.EnvSecret, t.Config.FilesSecret} {
+		if name == "" {
+			continue
+		}
+		secret, err := t.Client.CoreV1().Secrets(t.Config.Source.Namespace).Get(ctx, name, metav1.GetOptions{})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("get the Secret %s of the config: %w", name, err)
+		}
+		t.keepSecrets(name, secret.Data)
+	}
+	if len(t.secrets) == 0 {
+		return notClaimed("no Secret of the class has a credential that could be looked for")
+	}
+	events, err := t.Client.CoreV1().Events(t.namespace.Name).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("list the events of the claims: %w", err)
+	}
+	for _, event := range events.Items {
+		t.show("an event of the claim "+event.InvolvedObject.Name, event.Message)
+	}
+	t.note = fmt.Sprintf("%d credentials are in none of %d texts", len(t.secrets), len(t.shown))
+	return leaked(t.secrets, t.shown)
+}
+
+// leaked returns an error if a text has one of the credentials.
+func leaked(secrets, shown map[string]string) error {
+	for _, where := range slices.Sorted(maps.Keys(shown)) {
+		for value, name := range secrets {
+			quoted, err := json.Marshal(value)
+			if err == nil && strings.Contains(shown[where], strings.Trim(string(quoted), `"`)) {
+				return broken("%s has a credential of the Secret %s", where, name)
+			}
+		}
+	}
+	return nil
+}

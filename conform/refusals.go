@@ -1,0 +1,75 @@
+package conform
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+)
+
+// testRefuses creates a claim that cannot be provisioned, and another one after it.
+func testRefuses(ctx context.Context, t *trial) error {
+	refused, err := t.refusedClaim(ctx)
+	if err != nil {
+		return err
+	}
+	refused.untested = true // undo-refused tests it
+	c, _, err := t.provisioned(ctx)
+	if err != nil {
+		return err
+	}
+	return t.remove(ctx, c)
+}
+
+// refusedClaim returns a claim that the image has refused.
+func (t *trial) refusedClaim(ctx context.Context) (*claim, error) {
+	p, said := t.ofRefuses()
+	c, run, err := t.provoke(ctx, p)
+	switch {
+	case err != nil:
+		return nil, err
+	case run.outcome.Verdict == contract.Done && !said:
+		return nil, notProvoked("the image makes a volume of " + p.Size.String() + ": --provoke=FILE says what it refuses")
+	case run.outcome.Verdict != contract.BadRequest && run.outcome.Verdict != contract.NoCapacity:
+		return nil, brokenBy(run, fmt.Sprintf("a claim that cannot be provisioned ended with %s", run.outcome))
+	case contract.ForClaim(run.outcome.Message) == "":
+		return nil, brokenBy(run, "the message has no line that begins with "+contract.ClaimPrefix)
+	default:
+		return c, nil
+	}
+}
+
+// testUndoRefused deletes a claim that was refused: a run may have created its volume before, so the
+// dispatcher undoes it, with the request that the image has refused.
+func testUndoRefused(ctx context.Context, t *trial) error {
+	c, err := t.refusedClaim(ctx)
+	if err != nil {
+		return err
+	}
+	if err := t.remove(ctx, c); err != nil {
+		return err
+	}
+	undos, err := t.runsOf(ctx, c.UID, contract.Delete)
+	if i := slices.IndexFunc(undos, func(run ran) bool { return run.failed() && !isBusy(run.outcome) }); i >= 0 {
+		return brokenBy(undos[i], fmt.Sprintf("the undo of the claim that was refused ended with %s", undos[i].outcome))
+	}
+	if err == nil && len(undos) == 0 {
+		err = notTested("no undo was run")
+	}
+	return err
+}
+
+// refusedAs tests that a claim that is provoked by the promise's own provocation ends with a verdict.
+func refusedAs(want contract.Verdict) func(context.Context, *trial) error {
+	return func(ctx context.Context, t *trial) error {
+		c, run, err := t.provoke(ctx, t.Provoke[t.name])
+		if err != nil {
+			return err
+		}
+		if run.outcome.Verdict != want {
+			return brokenBy(run, fmt.Sprintf("it ended with %s (%s), and not with %s", run.outcome, run.outcome.Verdict, want))
+		}
+		return t.remove(ctx, c)
+	}
+}

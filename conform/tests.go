@@ -1,0 +1,311 @@
+package conform
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
+)
+
+// firstVolume returns the volume that several promises look at, and its PersistentVolume.
+func (t *trial) firstVolume(ctx context.Context) (*claim, *corev1.PersistentVolume, error) {
+	if t.first != nil {
+		pv, err := t.Client.CoreV1().PersistentVolumes().Get(ctx, contract.PVName(string(t.first.UID)), metav1.GetOptions{})
+		return t.first, pv, err
+	}
+	c, pv, err := t.provisioned(ctx)
+	if err == nil {
+		t.first = c
+	}
+	return c, pv, err
+}
+
+func testProvision(ctx context.Context, t *trial) error {
+	c, pv, err := t.firstVolume(ctx)
+	if err != nil {
+		return err
+	}
+	if why := pvs.Unproven(pv, string(c.UID)); why != "" {
+		return broken("%s", why)
+	}
+	return nil
+}
+
+func testPV(ctx context.Context, t *trial) error {
+	c, pv, err := t.firstVolume(ctx)
+	if err != nil {
+		return err
+	}
+	if why := whyOtherPV(pv, c.PersistentVolumeClaim, t.Class); why != "" {
+		return broken("%s", why)
+	}
+	all, err := t.Client.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("list the PersistentVolumes: %w", err)
+	}
+	for i := range all.Items {
+		if other := &all.Items[i]; other.UID != pv.UID && pvs.SourceKey(other) == pvs.SourceKey(pv) && pvs.NodeOf(other) == pvs.NodeOf(pv) {
+			return broken("the PersistentVolume %s has the same volume source", other.Name)
+		}
+	}
+	return nil
+}
+
+func testList(ctx context.Context, t *trial) error {
+	c, _, err := t.firstVolume(ctx)
+	if err != nil {
+		return err
+	}
+	all, err := t.List(ctx)
+	if err != nil {
+		return broken("%s", err)
+	}
+	own := 0
+	for _, v := range all {
+		if v.UID != string(c.UID) {
+			continue
+		}
+		own++
+		if why := whyOtherLine(contract.Listed(v), c.PersistentVolumeClaim, t.ClusterUID); why != "" {
+			return broken("%s", why)
+		}
+	}
+	if own != 1 {
+		return broken("%d lines have the UID of the claim, and it has one volume", own)
+	}
+	return nil
+}
+
+func testDelete(ctx context.Context, t *trial) error {
+	c, _, err := t.firstVolume(ctx)
+	if err != nil {
+		return err
+	}
+	err = t.remove(ctx, c)
+	if err == nil {
+		t.first = nil
+	}
+	return err
+}
+
+func testSecret(ctx context.Context, t *trial) error {
+	c, pv, err := t.provisioned(ctx)
+	if err != nil {
+		return err
+	}
+	labelled, err := t.Client.CoreV1().Secrets(metav1.NamespaceAll).List(ctx, metav1.ListOptions{LabelSelector: contract.LabelClaimUID + "=" + string(c.UID)})
+	if err != nil {
+		return fmt.Errorf("list the Secrets of the volume: %w", err)
+	}
+	found := map[types.NamespacedName]bool{}
+	for i := range labelled.Items {
+		secret := &labelled.Items[i]
+		found[types.NamespacedName{Namespace: secret.Namespace, Name: secret.Name}] = true
+		t.keepSecrets(secret.Name, secret.Data)
+	}
+	if why := whyOtherSecrets(pv, found); why != "" {
+		return broken("%s", why)
+	}
+	if len(found) == 0 {
+		return notClaimed("its volumes have no Secret")
+	}
+	return t.remove(ctx, c)
+}
+
+// testProvisionAgain runs the image twice: the first run may not write its PersistentVolume.
+func testProvisionAgain(ctx context.Context, t *trial) (err error) {
+	defer func() { err = errors.Join(err, t.openGate(ctx)) }()
+	c, first, err := t.refused(ctx)
+	if err != nil {
+		return err
+	}
+	if first.outcome.Verdict == contract.Done {
+		return brokenBy(first, "its PersistentVolume was refused, and it ended with exit code 0")
+	}
+	if err := t.openGate(ctx); err != nil {
+		return err
+	}
+	before, err := t.runsOf(ctx, c.UID, contract.Provision)
+	if err != nil {
+		return err
+	}
+	for _, run := range before {
+		c.disturbed[run.job] = "a run that could not write its PersistentVolume"
+	}
+	if _, err := t.bound(ctx, c); err != nil {
+		return err
+	}
+	return t.mustBeOne(ctx, c)
+}
+
+// mustBeOne checks that the storage has one volume of a claim, if it can be listed.
+func (t *trial) mustBeOne(ctx context.Context, c *claim) error {
+	volumes, err := t.volumesOf(ctx, c.UID)
+	if err == nil && len(volumes) > 1 {
+		err = broken("the storage lists %d volumes of the claim", len(volumes))
+	}
+	return err
+}
+
+// testAbandoned deletes a claim whose run has created a volume and could not write its
+// PersistentVolume: only an undo can delete that.
+func testAbandoned(ctx context.Context, t *trial) (err error) {
+	defer func() { err = errors.Join(err, t.openGate(ctx)) }()
+	c, _, err := t.refused(ctx)
+	if err != nil {
+		return err
+	}
+	if err := t.remove(ctx, c); err != nil {
+		return err
+	}
+	undos, err := t.runsOf(ctx, c.UID, contract.Delete)
+	if err == nil && len(undos) == 0 {
+		err = notTested("no undo was run")
+	}
+	return err
+}
+
+func testProvisionKilled(ctx context.Context, t *trial) error {
+	met := 0
+	for i := range t.Kills {
+		c, err := t.claim(ctx)
+		if err != nil {
+			return err
+		}
+		if err := t.kill(ctx, c, contract.Provision, t.part(i)); err != nil {
+			return err
+		}
+		if _, err := t.bound(ctx, c); err != nil {
+			return err
+		}
+		n, err := t.met(ctx, c, contract.Provision)
+		if err := errors.Join(err, t.mustBeOne(ctx, c)); err != nil {
+			return err
+		}
+		if err := t.remove(ctx, c); err != nil {
+			return err
+		}
+		met += n
+	}
+	return t.haveMet(met, t.Kills, contract.Provision)
+}
+
+// part returns the part of a run's usual time at which it is killed: they are spread over the run.
+func (r *Run) part(i int) float64 { return (float64(i) + 0.5) / float64(r.Kills) }
+
+func testDeleteKilled(ctx context.Context, t *trial) error {
+	met := 0
+	for i := range t.Kills {
+		c, _, err := t.provisioned(ctx)
+		if err != nil {
+			return err
+		}
+		if err := t.release(ctx, c); err != nil {
+			return err
+		}
+		if err := t.kill(ctx, c, contract.Delete, t.part(i)); err != nil {
+			return err
+		}
+		if err := t.removed(ctx, c); err != nil {
+			return err
+		}
+		n, err := t.met(ctx, c, contract.Delete)
+		if err != nil {
+			return err
+		}
+		met += n
+	}
+	return t.haveMet(met, t.Kills, contract.Delete)
+}
+
+// ask changes the size that a claim requests, to so many times that of the test.
+func (t *trial) ask(ctx context.Context, c *claim, times int64) (resource.Quantity, error) {
+	size := *resource.NewQuantity(t.Size.Value()*times, resource.BinarySI)
+	patch := fmt.Sprintf(`{"spec":{"resources":{"requests":{"storage":%q}}}}`, size.String())
+	_, err := t.Client.CoreV1().PersistentVolumeClaims(c.Namespace).Patch(ctx, c.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+	if err != nil {
+		err = fmt.Errorf("request a larger volume: %w", err)
+	}
+	return size, err
+}
+
+// grown waits until the PersistentVolume of a claim has a size, and checks it in the list.
+func (t *trial) grown(ctx context.Context, c *claim, size resource.Quantity) error {
+	err := t.until(ctx, t.limit(), "the volume to have "+size.String(), func(ctx context.Context) (bool, error) {
+		if err := t.measure(ctx, c, contract.Expand); err != nil {
+			return false, err
+		}
+		pv, err := t.Client.CoreV1().PersistentVolumes().Get(ctx, contract.PVName(string(c.UID)), metav1.GetOptions{})
+		if err != nil {
+			return false, err
+		}
+		if pv.Spec.Capacity.Storage().Cmp(size) >= 0 {
+			return true, nil
+		}
+		return false, t.hopeless(ctx, c, contract.Expand)
+	})
+	if err != nil {
+		return t.orBroken(ctx, c, contract.Expand, err)
+	}
+	volumes, err := t.volumesOf(ctx, c.UID)
+	if err == nil && len(volumes) > 0 && volumes[0].Size < size.Value() {
+		err = broken("the run ended with exit code 0, and the storage lists %d bytes of the %d", volumes[0].Size, size.Value())
+	}
+	return err
+}
+
+func testExpand(ctx context.Context, t *trial) error {
+	c, _, err := t.provisioned(ctx)
+	if err != nil {
+		return err
+	}
+	size, err := t.ask(ctx, c, 2)
+	if err != nil {
+		return err
+	}
+	return t.grown(ctx, c, size)
+}
+
+func testExpandKilled(ctx context.Context, t *trial) error {
+	c, _, err := t.provisioned(ctx)
+	if err != nil {
+		return err
+	}
+	growths := min(t.Kills, 2)
+	for i := range growths {
+		if err := t.growKilled(ctx, c, int64(i+2), (float64(i)+0.5)/float64(growths)); err != nil {
+			return err
+		}
+	}
+	met, err := t.met(ctx, c, contract.Expand)
+	if err != nil {
+		return err
+	}
+	return t.haveMet(met, growths, contract.Expand)
+}
+
+// growKilled lets a volume grow to so many times its size, and kills the run.
+func (t *trial) growKilled(ctx context.Context, c *claim, times int64, part float64) error {
+	before, err := t.runsOf(ctx, c.UID, contract.Expand)
+	if err != nil {
+		return err
+	}
+	for _, run := range before {
+		c.known[run.job] = true
+	}
+	size, err := t.ask(ctx, c, times)
+	if err != nil {
+		return err
+	}
+	if err := t.kill(ctx, c, contract.Expand, part); err != nil {
+		return err
+	}
+	return t.grown(ctx, c, size)
+}

@@ -1,0 +1,231 @@
+package conform
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+)
+
+// trial is the test of one promise. Its claims are removed at its end.
+type trial struct {
+	*Run
+
+	name   string
+	claims []*claim
+	// note says what was found.
+	note string
+}
+
+// claim is a claim of a trial.
+type claim struct {
+	*corev1.PersistentVolumeClaim
+
+	// pod is the name of a pod for which the scheduler selects the claim's node, if there is one.
+	pod string
+	// disturbed says what this run has done to a Job, by the Job's name: the run after it has to do.
+	disturbed map[string]string
+	// known are the Jobs that had ended before.
+	known map[string]bool
+	// removed is set once nothing is left of it. untested is set if its removal is the matter of another
+	// promise.
+	removed, untested bool
+}
+
+// lookEvery is how often something is looked for.
+const lookEvery = 200 * time.Millisecond
+
+// until waits until look says so. It ends with an error of look that says that a promise is broken,
+// or that something is forbidden; other errors are those of a moment.
+func (r *Run) until(ctx context.Context, limit time.Duration, what string, look func(context.Context) (bool, error)) error {
+	end, last := r.Clock.Now().Add(limit), error(nil)
+	for {
+		found, err := look(ctx)
+		switch {
+		case found || isBroken(err) || apierrors.IsForbidden(err):
+			return err
+		case !r.Clock.Now().Before(end):
+			return errors.Join(fmt.Errorf("waited %s for %s", limit, what), err, last)
+		}
+		last = err
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-r.Clock.After(lookEvery):
+		}
+	}
+}
+
+// limit is how long a run may take, with its start and with the pause after one that was killed.
+func (r *Run) limit() time.Duration { return r.Config.Timeout + 2*time.Minute }
+
+// claim creates a claim of the trial's own. With WaitForFirstConsumer a pod lets the scheduler select
+// its node.
+func (t *trial) claim(ctx context.Context, change ...func(*corev1.PersistentVolumeClaim)) (*claim, error) {
+	c := &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%d", t.name, len(t.claims)+1), Labels: t.labels()},
+		Spec: corev1.PersistentVolumeClaimSpec{
+			StorageClassName: &t.Class.Name,
+			AccessModes:      []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			Resources:        corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: t.Size}},
+		},
+	}
+	for _, change := range change {
+		change(c)
+	}
+	made, err := t.Client.CoreV1().PersistentVolumeClaims(t.namespace.Name).Create(ctx, c, metav1.CreateOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("create a claim: %w", err)
+	}
+	t.report.Claims++
+	out := &claim{PersistentVolumeClaim: made, disturbed: map[string]string{}, known: map[string]bool{}}
+	t.claims = append(t.claims, out)
+	if t.Class.VolumeBindingMode != nil && *t.Class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer {
+		err = t.createConsumer(ctx, out)
+	}
+	return out, err
+}
+
+// bound waits until a claim is bound, and returns its PersistentVolume. It does not wait for an image
+// that fails again and again.
+func (t *trial) bound(ctx context.Context, c *claim) (*corev1.PersistentVolume, error) {
+	var pv *corev1.PersistentVolume
+	err := t.until(ctx, t.limit(), "the claim "+c.Name+" to be bound", func(ctx context.Context) (bool, error) {
+		if err := t.measure(ctx, c, contract.Provision); err != nil {
+			return false, err
+		}
+		now, err := t.Client.CoreV1().PersistentVolumeClaims(c.Namespace).Get(ctx, c.Name, metav1.GetOptions{})
+		if err != nil {
+			return false, err
+		}
+		if now.Status.Phase != corev1.ClaimBound {
+			return false, t.hopeless(ctx, c, contract.Provision)
+		}
+		t.show("the claim "+c.Name, now.Annotations)
+		pv, err = t.Client.CoreV1().PersistentVolumes().Get(ctx, now.Spec.VolumeName, metav1.GetOptions{})
+		return err == nil, err
+	})
+	if err != nil {
+		return nil, t.orBroken(ctx, c, contract.Provision, err)
+	}
+	t.show("the PersistentVolume "+pv.Name, pv)
+	return pv, t.deleteConsumer(ctx, c)
+}
+
+// provisioned returns a new claim that is bound.
+func (t *trial) provisioned(ctx context.Context, change ...func(*corev1.PersistentVolumeClaim)) (*claim, *corev1.PersistentVolume, error) {
+	c, err := t.claim(ctx, change...)
+	if err != nil {
+		return nil, nil, err
+	}
+	pv, err := t.bound(ctx, c)
+	return c, pv, err
+}
+
+// release deletes a claim, and the pod that uses it.
+func (t *trial) release(ctx context.Context, c *claim) error {
+	if err := t.deleteConsumer(ctx, c); err != nil {
+		return err
+	}
+	return t.deleteOwn(t.Client.CoreV1().PersistentVolumeClaims(c.Namespace).Delete(ctx, c.Name, metav1.DeleteOptions{Preconditions: uidOf(c)}), "the claim "+c.Name)
+}
+
+// remove deletes a claim and waits until nothing is left of it. What the storage still lists is left,
+// too.
+func (t *trial) remove(ctx context.Context, c *claim) error {
+	if c.removed {
+		return nil
+	}
+	if err := t.release(ctx, c); err != nil {
+		return err
+	}
+	return t.removed(ctx, c)
+}
+
+func (t *trial) removed(ctx context.Context, c *claim) error {
+	err := t.until(ctx, t.limit(), "nothing to be left of the claim "+c.Name, func(ctx context.Context) (bool, error) {
+		if err := t.measure(ctx, c, contract.Delete); err != nil {
+			return false, err
+		}
+		left, err := t.leftOf(ctx, c)
+		if err == nil && left == "" {
+			return true, nil
+		}
+		if err == nil {
+			err = t.hopeless(ctx, c, contract.Delete)
+		}
+		if err == nil {
+			err = errors.New(left + " is left")
+		}
+		return false, err
+	})
+	if err != nil {
+		return t.orBroken(ctx, c, contract.Delete, err)
+	}
+	volumes, err := t.volumesOf(ctx, c.UID)
+	if err == nil && len(volumes) > 0 {
+		err = broken("the storage still lists the volume %s of the claim, after exit code 0", volumes[0].Volume)
+	}
+	c.removed = err == nil
+	return err
+}
+
+// leftOf returns what is left of a claim in the cluster, empty if nothing is. When the dispatcher has
+// done all it does, a Secret that is left remains.
+func (t *trial) leftOf(ctx context.Context, c *claim) (string, error) {
+	now, err := t.Client.CoreV1().PersistentVolumeClaims(c.Namespace).Get(ctx, c.Name, metav1.GetOptions{})
+	if err == nil && now.UID == c.UID {
+		return "the claim", nil
+	}
+	if err != nil && !apierrors.IsNotFound(err) {
+		return "", err
+	}
+	pv := contract.PVName(string(c.UID))
+	if _, err := t.Client.CoreV1().PersistentVolumes().Get(ctx, pv, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		return "the PersistentVolume " + pv, err
+	}
+	all, err := t.runsOf(ctx, c.UID, "")
+	if i := slices.IndexFunc(all, func(run ran) bool { return run.held }); err != nil || i >= 0 {
+		return "the record of a Job", err
+	}
+	secrets, err := t.Client.CoreV1().Secrets(metav1.NamespaceAll).List(ctx, metav1.ListOptions{LabelSelector: contract.LabelClaimUID + "=" + string(c.UID)})
+	if err == nil && len(secrets.Items) > 0 {
+		err = broken("the Secret %s/%s of the volume is left", secrets.Items[0].Namespace, secrets.Items[0].Name)
+	}
+	return "", err
+}
+
+// end removes the trial's claims. A promise that has failed already is not said to leak, too.
+func (t *trial) end(ctx context.Context, failed bool) error {
+	var left error
+	for _, c := range t.claims {
+		if c.removed || c == t.first {
+			continue
+		}
+		if err := t.remove(ctx, c); err != nil {
+			t.left = append(t.left, c)
+			if !c.untested {
+				left = errors.Join(left, err)
+			}
+		}
+	}
+	if failed {
+		return nil
+	}
+	return left
+}
+
+// selectorOf selects the Jobs of a claim.
+func selectorOf(uid types.UID) metav1.ListOptions {
+	return metav1.ListOptions{LabelSelector: jobs.LabelMember + string(uid)}
+}
