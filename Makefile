@@ -43,6 +43,11 @@ test: ## unit and controller tests, with the race detector; no root, no network
 	$(GO_TEST) -run '$(SLOW)' ./cmd/cinder-provisioner ./dispatcher/controller ./dispatcher/decide ./dispatcher/slots ./provisioner-image/run ./test ./test/model ./test/recipes/remote
 	$(GO_TEST) -run '$(SLOW)' ./test/sim # alone: it uses every core, and its 120 seeds are to take at most 25 s
 
+# Helm's engine takes minutes to compile once, so make test only checks what needs no rendering.
+.PHONY: chart
+chart: ## render the Helm chart by Helm's engine, and compare it with deploy/; no root
+	cd test/chart && go vet ./... && go vet -tags e2e ./... && go test -count=1 ./...
+
 .PHONY: race
 race: ## every scenario of the controller, with the race detector; minutes
 	CGO_ENABLED=1 $(GO_TEST) -race ./dispatcher/controller
@@ -107,6 +112,7 @@ check: deps lint ## lint, format and go.mod: everything a machine can tell witho
 	hack/check-monitoring.sh
 	go mod tidy -diff
 	cd test/cluster && for mod in *.mod; do go mod tidy -modfile=$$mod -diff || exit 1; done
+	cd test/chart && go mod tidy -diff
 	go vet ./...
 	go vet -tags e2e,long,storms,everyday,mutants,recipes ./test/e2e ./test/mutants ./test/recipes/...
 

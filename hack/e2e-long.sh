@@ -1,7 +1,7 @@
 #!/bin/bash
 # e2e-long.sh: everything that is too long for make e2e (make e2e-long). Each stage brings up what it needs from nothing,
 # takes it down, and must leave nothing; what each took is printed at the end.
-#   PART=NAME  only this stage: docs, noauth, keystone, credential, cinder17, cinder26, cinder28, zones, kube (the oldest Kubernetes), sim, mutants, fuzz, storms, attacks, everyday, recipes, external, scale, conform or monitoring
+#   PART=NAME  only this stage, of those in STAGES; kube is the oldest Kubernetes
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
 # shellcheck source=../test/lab.sh
@@ -25,6 +25,7 @@ OF_SCALE='RequestsPerClaim|ThousandsOfWaiting'
 OF_MONITORING='^TestPrometheusSees'
 # Those that came of reports about other provisioners before they had a stage of their own, as the scripts that found them: test/everyday.md.
 OF_REPORTS='AStartError|BesideASidecar|WhateverItsServiceAccountSays|NodeHasNotTheStorage|FillsItsNode|StickyDirectoryOfAnotherUser|AClaimThatIsLost|ClassesThatItLists'
+STAGES='docs noauth keystone credential cinder17 cinder26 cinder28 zones kube sim mutants fuzz storms attacks everyday recipes external scale conform monitoring chart'
 DONE=()
 
 # docs: the commands of docs/cinder.md, and on what these have installed those of docs/migrate.md.
@@ -182,6 +183,22 @@ external() {
   diff "$TMP/before" "$TMP/after" >&2 || die "the lines above were not there before (>), or are missing now (<)"
 }
 
+# chart: the Helm chart, rendered and compared with deploy/, then installed, upgraded, rolled back and uninstalled by Helm.
+chart() {
+  local node left
+  local -x BACKENDS=lvm HELM=$TMP/helm
+  make chart
+  (cd test/chart && go build -o "$HELM" helm.sh/helm/v4/cmd/helm && go test -c -tags e2e -o "$TMP/chart.test" .)
+  ready_for_pages
+  for node in 1 2; do test/cluster/node.sh exec "$node" ctr -n k8s.io images tag localhost/flex-dispatcher:dev localhost/flex-dispatcher:next >/dev/null; done
+  (cd test/chart && HELM_CACHE_HOME=$TMP HELM_CONFIG_HOME=$TMP HELM_DATA_HOME=$TMP KUBECONFIG=$LAB_KUBECONFIG in_control "$TMP/chart.test" \
+    -test.v -test.timeout 30m -test.run InTheLab) 2>&1 | tee "$TMP/chart"
+  ! grep -E -- '--- SKIP|no tests to run' "$TMP/chart" || die "a test was skipped, or there was none"
+  left=$(test/cinder/leftovers.sh)
+  [ -z "$left" ] || die "left in Cinder: $left"
+  take_down
+}
+
 # scale: the requests of a claim, and thousands of claims.
 scale() { MODE=noauth BACKENDS=lvm E2E_TAGS=e2e,long E2E_RUN=$OF_SCALE hack/e2e.sh; }
 
@@ -208,7 +225,7 @@ finish() {
   [ $status = 0 ] || echo "e2e-long: FAILED in ${stage:-the beginning}"
 }
 
-[[ " docs noauth keystone credential cinder17 cinder26 cinder28 zones kube sim mutants fuzz storms attacks everyday recipes external scale conform monitoring " == *" ${PART:-docs} "* ]] || die "PART=$PART: the parts are named in $0"
+[[ " $STAGES " == *" ${PART:-docs} "* ]] || die "PART=$PART: the parts are named in $0"
 hack/deps.sh
 lab_lock
 if [ -e "$LAB_KUBECONFIG" ] || [ -e "$LAB_STATE/cinder/settings" ]; then
@@ -219,7 +236,7 @@ TMP=$(mktemp -d)
 export FLEX_RESULTS
 trap finish EXIT
 trap 'exit 130' INT TERM
-for stage in ${PART:-docs noauth keystone credential cinder17 cinder26 cinder28 zones kube sim mutants fuzz storms attacks everyday recipes external scale conform monitoring}; do
+for stage in ${PART:-$STAGES}; do
   start=$SECONDS
   say "=== $stage"
   "$stage"

@@ -82,7 +82,10 @@ type document struct {
 func Load(root string) (Manifests, error) {
 	var files [][]byte
 	for _, folder := range Folders {
-		err := filepath.WalkDir(filepath.Join(root, folder), func(path string, _ fs.DirEntry, err error) error {
+		err := filepath.WalkDir(filepath.Join(root, folder), func(path string, entry fs.DirEntry, err error) error {
+			if err == nil && entry.IsDir() && entry.Name() == "chart" { // templates, which install the roles of these folders
+				return fs.SkipDir
+			}
 			if err != nil || filepath.Ext(path) != ".yaml" {
 				return err
 			}
