@@ -209,6 +209,7 @@ func TestASizeThatCannotBeIsRefusedAndTheUserRecovers(t *testing.T) {
 }
 
 func recoversFrom(t *testing.T, code int32, runs []string) {
+	t.Helper()
 	inWorld(t, func(w *world) {
 		w.SetUpExpandableGold(func(r *fakecluster.Run) fakecluster.Exit {
 			if r.Verb == contract.Expand && r.Request.Size > 10<<30 {
