@@ -308,12 +308,14 @@ func readEnd(out *Outcome, job *batchv1.Job, pod *corev1.Pod, byItself bool) {
 	}
 }
 
+// readContainer completes an outcome by how the container ended. One that is done although the kernel
+// has killed a child of it is done: its Job is Complete, too.
 func readContainer(out *Outcome, terminated *corev1.ContainerStateTerminated) {
 	out.ExitCode, out.Verdict = new(terminated.ExitCode), contract.VerdictOf(int(terminated.ExitCode))
 	if said := printable(terminated.Message); said != "" {
 		out.Message = said
 	}
-	if terminated.Reason == outOfMemory {
+	if terminated.Reason == outOfMemory && terminated.ExitCode != contract.ExitDone {
 		out.Reason, out.Verdict = terminated.Reason, contract.TryAgain
 	}
 }

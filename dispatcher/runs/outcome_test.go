@@ -137,6 +137,11 @@ func TestFailuresHaveTheirVerdict(t *testing.T) {
 			[]*corev1.Pod{exited(65, "claim: no", oom)},
 			runs.Outcome{Verdict: contract.TryAgain, ExitCode: new(int32(65)), Reason: "OOMKilled", Message: "claim: no", Finished: ended},
 		},
+		"done, a child out of memory, the Job not yet Complete": {
+			jobOf(contract.Delete, false),
+			[]*corev1.Pod{exited(0, "", oom)},
+			runs.Outcome{Verdict: contract.Done, ExitCode: new(int32(0)), Finished: now},
+		},
 		"evicted by node pressure is nobody's fault": {
 			failed(),
 			[]*corev1.Pod{exited(137, "", disrupted, because("Evicted", "The node was low on resource: memory."))},
