@@ -34,3 +34,25 @@ func TestReplacedPodOfAJobDoesNotHideWhatTheFirstMade(t *testing.T) {
 		}
 	})
 }
+
+// An expand is on record as soon as its container is done. If its pod is then removed, finalizers and
+// all, the Job's next pod holds up nothing.
+func TestReplacedPodOfARunOnRecordHoldsUpNoOther(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.Worlds.ReplacesVanishedPods = true
+		w.SetUpExpandableGold(fakecluster.Works)
+		w.Start()
+		claim := w.CreateClaim("data")
+		w.Until("it is bound", time.Minute, w.IsBound("data"))
+		w.linger(fakecluster.Works)
+		w.requestSize("2Gi")
+		w.Until("the claim has its size", 10*time.Second, w.hasSize("2Gi"))
+		fakecluster.Vanish(w, w.RunningPods()[0])
+		fakecluster.Delete(w, fakecluster.User, claim)
+		w.Until("its volume is deleted", time.Minute, func() bool { return len(w.RunsOf(contract.Delete)) == 1 })
+		if again := len(w.RunsOf(contract.Expand)); again != 1 {
+			w.T.Errorf("the expand ran %d times", again)
+		}
+		w.Until("nothing is kept", 3*time.Minute, func() bool { return len(w.keptPods()) == 0 && len(w.HeldRecords()) == 0 })
+	})
+}

@@ -189,7 +189,7 @@ func launchLaws(out *broken, v View, a Launch) {
 }
 
 func cancelLaws(out *broken, v View, a Cancel) {
-	out.law("cancelled a Job that has finished or is terminating", !a.Run.Unfinished || a.Run.Terminating && !a.Run.Void)
+	out.law("cancelled a Job that has finished or is terminating", !a.Run.Void && (!a.Run.Unfinished || a.Run.Terminating))
 	switch {
 	case a.Run.Gated, a.Run.Void:
 		return // no container of it has started, see gatedLaws, or none will

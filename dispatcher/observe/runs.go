@@ -40,6 +40,7 @@ func (b *Observer) runOf(ctx context.Context, reader cluster.Reader, o *Observat
 		return run, err
 	}
 	b.observeOutcome(&run, uid, job, pods)
+	run.Void = runs.IsReplaced(job, pods)
 	o.ManyKept[job.Name] = run.Held && len(b.Caches.Jobs.In(job.Namespace).By(cluster.ByKept, job.Labels[config.LabelClass])) >= runs.MaxKept
 	if !run.Outcome.MayRunUntil.IsZero() {
 		err = b.observeMayRun(ctx, reader, o, &run)

@@ -33,6 +33,13 @@ func HasVanished(job *batchv1.Job, pods []*corev1.Pod) bool {
 	return confirmed != "" && !slices.ContainsFunc(pods, func(pod *corev1.Pod) bool { return string(pod.UID) == confirmed })
 }
 
+// IsReplaced reports whether the Job of a run that has ended has another pod, which waits for its
+// gate: people removed the first one, finalizers and all, before it was counted. The run will not be
+// confirmed again, and until the Job's deadline that pod would hold a slot and the next run.
+func IsReplaced(job *batchv1.Job, pods []*corev1.Pod) bool {
+	return job.DeletionTimestamp == nil && !IsFinished(job) && HasVanished(job, pods) && GatedPod(pods) != nil
+}
+
 // MayRun reports whether a container of a pod may be running now or later, and until when at most,
 // zero for no limit. It may not when its node has reported the end, or when the pod was deleted
 // before it had a node. Without a report from its node it may until its own deadline, and longer if
