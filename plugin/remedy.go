@@ -41,8 +41,8 @@ var remediesOfVerbs = map[contract.Verb]map[contract.Verdict]string{
 		contract.NoCapacity: "free space in the storage or on the node, or have the quota raised. Or delete the claim, and create it with a smaller request",
 	},
 	contract.Expand: {
-		contract.BadRequest: "request a size in the claim that the storage can serve. It must not be smaller than the present one",
-		contract.NoCapacity: "free space in the storage or on the node, or have the quota raised. Or request less in the claim, and not less than it has now",
+		contract.BadRequest: "request a size in the claim that the storage can serve. It must be larger than the present one",
+		contract.NoCapacity: "free space in the storage or on the node, or have the quota raised. Or request less in the claim, and more than it has now",
 	},
 }
 
