@@ -266,3 +266,26 @@ func TestTheOutputOfARunIsPartOfItsCause(t *testing.T) {
 		mustSay(c, why(c, claim.UID), plugin.Failed, "Its output: the directory /srv is not on btrfs", "correct what the output names", "kubectl flex retry data")
 	})
 }
+
+// What Kubernetes says of a pod is not called the output of its container, and is said once.
+func TestWhatKubernetesSaysIsNoOutput(t *testing.T) {
+	const said = "Usage of EmptyDir volume exceeds the limit"
+	inWorld(t, func(c *fakecluster.Cluster) {
+		c.SetUpGold(fakecluster.Works, "max-attempts", "1")
+		c.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Works, Takes: time.Minute}
+		c.Start()
+		claim := c.CreateClaim("data")
+		c.Until("its pod runs", time.Minute, func() bool { return len(c.RunningPods()) == 1 })
+		fakecluster.Update(c, fakecluster.Kubelet, c.RunningPods()[0], func(pod *corev1.Pod) {
+			pod.Status.Phase, pod.Status.Reason, pod.Status.Message = corev1.PodFailed, "Evicted", said
+			pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
+				Name: contract.Container, ContainerID: "c", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137}},
+			}}
+		})
+		c.Advance(5 * time.Second)
+		r := why(c, claim.UID)
+		if mustSay(c, r, plugin.Failed, said); strings.Contains(r.Cause, "output: "+said) || strings.Count(r.Cause, said) != 1 {
+			c.T.Errorf("the cause is %q", r.Cause)
+		}
+	})
+}

@@ -231,8 +231,8 @@ func judgeFailure(r *Report, o *observe.Observation, last decide.Run) {
 	if last.Outcome.Verdict != contract.NotStarted {
 		r.Cause, r.Remedy = quote.Lines(note), ""
 	}
-	if said := quote.Lines(last.Outcome.Message); contract.ForClaim(last.Outcome.Message) == "" && said != "" {
-		r.Cause += ". Its output: " + said // of a Job, which only an administrator may read
+	if said := quote.Lines(quoted.Outcome.Message); contract.ForClaim(said) == "" && !strings.Contains(r.Cause, said) {
+		r.Cause += ". " + sourceOf(last) + ": " + said // of a Job, which only an administrator may read
 	}
 	if r.Remedy == "" {
 		r.Remedy = remedyFor(r, last)
@@ -242,6 +242,15 @@ func judgeFailure(r *Report, o *observe.Observation, last decide.Run) {
 		attempt++
 	}
 	r.Next = fmt.Sprintf("attempt %d", max(attempt, 1))
+}
+
+// sourceOf says whose words the message of a failed run is. Of a pod that was evicted, rejected or
+// past its deadline, or that no longer exists, Kubernetes may have written it.
+func sourceOf(run decide.Run) string {
+	if out := run.Outcome; out.ExitCode != nil && (out.Reason == "" || out.Reason == "OOMKilled") {
+		return "Its output"
+	}
+	return "On record"
 }
 
 // judgeStalled says why the last attempt of max-attempts failed.
