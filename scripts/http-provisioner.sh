@@ -3,7 +3,7 @@
 # and below. No text of a user becomes part of a URL.
 set -euo pipefail; ulimit -f 32768 # KiB: a storage may answer without an end, and would fill the node's disk before the kubelet sees it
 [ -n "${FLEX_CLAIM_UID:-}" ] || exec flex each 8 "$0" "$@" # a batch: this script again, for each request
-secret=/etc/flex/secret work=$(mktemp -d) lost='' unread="there are no volumes in the answer of the storage; the provisioner tries again"
+secret=/etc/flex/secret work=$(mktemp -d) lost='' grows='' unread="there are no volumes in the answer of the storage; the provisioner tries again"
 export CURL_CA_BUNDLE=$secret/ca.crt # for https; there are no other CAs in the image
 [ -r $secret/header ] || flex misconfigured "the Secret lacks the file header"; [ -n "${FLEX_API:-}" ] || flex misconfigured "the config lacks the key api"
 
@@ -17,10 +17,10 @@ ask() {
     case $status in 000 | 408 | 429 | 50[0-6]) lost=yes && sleep $pause ;; *) return 0 ;; esac
   done
 }
-# judge [STATUS]: ends the run, unless the last answer is a success or has this status. 77 and 78 promise that nothing was made.
+# judge [STATUS]: ends the run, unless the last answer is a success or has this status. 77 and 78 promise that nothing was made, and 73 that nothing has grown.
 judge() {
   case $status in 2?? | "${1:-2xx}") return 0 ;; esac
-  case $status in 413 | 507) flex full "the storage has no room for $FLEX_SIZE bytes: delete volumes, or ask its administrator for more" ;; esac
+  case $status$lost$grows in 413 | 507 | 413yes | 507yes) flex full "the storage has no room for $FLEX_SIZE bytes: delete volumes, or ask its administrator for more" ;; esac
   [ -z "$lost" ] || flex again "the storage does not answer (last status $status); the provisioner tries again"
   case $status in
     401 | 403) flex denied "the storage refuses the provisioner's login: an administrator must correct the Secret" ;;
@@ -43,7 +43,7 @@ provision() {
   flex pv "$(jq -sc '.[0] | {spec: {capacity: {storage: "\(.bytes)"}, nfs: {server, path}}}' "$work/found")"
 }
 expand() {
-  find_volumes '"\(.bytes) \(.id)"'; [ -s "$work/found" ] || flex again "the storage does not have the volume: an administrator must look for it"
+  grows=yes; find_volumes '"\(.bytes) \(.id)"'; [ -s "$work/found" ] || flex again "the storage does not have the volume: an administrator must look for it"
   while read -r bytes id; do [ "$bytes" -ge "$FLEX_SIZE" ] || { ask PATCH "/volumes/$id" "{\"bytes\":$FLEX_SIZE}"; judge; }; done <"$work/found"
 }
 delete() { # with FLEX_LISTED_VOLUME that volume alone. It is not there if an earlier run has deleted it

@@ -83,6 +83,7 @@ func TestAnswersOfAnApplianceAreVerdicts(t *testing.T) {
 		"moved":                      {[]string{"always 301"}, contract.List, contract.ExitTempFail, "for now (status 301)"},
 		"no volume to delete":        {[]string{"404"}, contract.Delete, 0, ""},
 		"down at a delete":           {[]string{"500", "500", "500"}, contract.Delete, contract.ExitTempFail, "claim: the storage does not answer"},
+		"full, once it has grown":    {[]string{"late", "507"}, contract.Expand, contract.ExitTempFail, "claim: the storage does not answer (last status 507)"},
 		"full at an expand":          {[]string{"507"}, contract.Expand, contract.ExitCapacity, "claim: the storage has no room"},
 	} {
 		t.Run(name, func(t *testing.T) {
