@@ -3,7 +3,9 @@
 package e2e
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 )
 
@@ -132,6 +135,26 @@ func (w *world) breaks(promise string) {
 	delete(data, "base-dir")
 	data["pod-template"] = strings.Replace(data["pod-template"], "- name: provisioner\n", "- name: provisioner\n      command:\n"+indented(string(command), 8), 1)
 	w.config(nodeNamespace, w.ns, data)
+	w.remove(w.retryAll)
+}
+
+// retryAll lets what the image has refused once be tried again at once: the pause would outlast the tests.
+func (w *world) retryAll() {
+	w.t.Helper()
+	w.eventually(toBind, "every record of the class to be released", func(ctx context.Context) error {
+		jobs, err := kube.BatchV1().Jobs(nodeNamespace).List(ctx, all)
+		if err != nil {
+			return err
+		}
+		for _, job := range jobs.Items {
+			if released(job) || variable(job, "FLEX_STORAGE_CLASS") != w.ns {
+				continue
+			}
+			_, err := kube.BatchV1().Jobs(nodeNamespace).Patch(ctx, job.Name, types.MergePatchType, []byte(`{"metadata":{"annotations":{"flex-provisioner.io/retry":"now"}}}`), metav1.PatchOptions{})
+			return errors.Join(err, errors.New(job.Name+" is held"))
+		}
+		return nil
+	})
 }
 
 // batchAccount makes a ServiceAccount whose pods write the PersistentVolumes of batches, and Secrets, and a
