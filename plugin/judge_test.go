@@ -300,3 +300,13 @@ func TestAVolumeThatWasPassedOnIsExplainedByItsNewClaim(t *testing.T) {
 		mustSay(c, why(c, next.UID), plugin.Failed, "VolumeResizeFailed", "login refused")
 	})
 }
+
+// The verdict is unusual for a delete, and has a remedy all the same.
+func TestADeleteWithoutRoomHasARemedy(t *testing.T) {
+	inWorld(t, func(c *fakecluster.Cluster) {
+		claim := bind(c, failsTo(contract.Delete, fakecluster.Exit{Code: contract.ExitCapacity}))
+		fakecluster.Delete(c, fakecluster.User, claim)
+		c.Advance(20 * time.Second)
+		mustSay(c, why(c, claim.UID), plugin.Failed, "exit code 73", "check the storage", "describe job")
+	})
+}

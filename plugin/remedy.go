@@ -27,7 +27,7 @@ func remedyFor(r *Report, run decide.Run) string {
 		return fmt.Sprintf("correct what the output names. If it is the ConfigMap %s: %s. Otherwise kubectl flex retry %s", cm, usedFor(run.Verb), r.argument())
 	case contract.NoCredentials:
 		return fmt.Sprintf("correct the Secret that the ConfigMap %s names. A changed Secret starts no attempt by itself: kubectl flex retry %s", cm, r.argument())
-	case contract.BadRequest, contract.TryAgain, contract.Done:
+	case contract.BadRequest, contract.NoCapacity, contract.TryAgain, contract.Done:
 		return "check the storage. The container's output: " + output
 	default:
 		return ""

@@ -47,9 +47,9 @@ func expandVolume(v View, e *Run) Action {
 	return action
 }
 
-// saysNotGrown reports whether a verdict of an expand says that the storage has not begun it: the size
-// cannot be, or there is no room for it. Kubernetes lets a user request less only then, since a smaller
-// size would be charged to a quota otherwise than what the storage may have.
+// saysNotGrown reports whether a verdict of an expand says that the volume has not grown: it cannot
+// have the size, or there is no room for it. A smaller request takes effect then. After any other
+// verdict the storage may have begun, and a quota counts the larger size (sizeFor in observe).
 func saysNotGrown(verdict contract.Verdict) bool {
 	return verdict == contract.BadRequest || verdict == contract.NoCapacity
 }

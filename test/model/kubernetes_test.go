@@ -255,7 +255,7 @@ func codes(w *world, j *job) []ending {
 	case j.progress != begun:
 		return []ending{tempFail}
 	case j.verb == expand:
-		return []ending{tempFail, badRequest}
+		return []ending{tempFail, badRequest, full}
 	case w.selects && j.verb == provision:
 		return []ending{tempFail, full}
 	default:
