@@ -1,6 +1,7 @@
 package plugin_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -45,7 +46,20 @@ func TestAnEventNamesNoRemedy(t *testing.T) {
 }
 
 // A kubelet repeats what a registry says, and whoever is root of a node writes any reason.
-func TestAKubeletNamesNoRemedy(t *testing.T) {
+func TestAKubeletNamesNoRemedy(t *testing.T) { kubeletSays(t, evil) }
+
+// What a terminal does not show is left out of a note, and the word was whole only then.
+func TestAWordWithHiddenCharactersNamesNoRemedy(t *testing.T) {
+	for _, hidden := range []string{"\u200b", "\u00ad", "\u202e", "\x00", "\x1b", "\ufeff"} {
+		t.Run(fmt.Sprintf("%+q", hidden), func(t *testing.T) {
+			kubeletSays(t, strings.Replace(evil, "Remedy", "Rem"+hidden+"edy", 1))
+		})
+	}
+}
+
+// kubeletSays fails the test if the remedy of a run that does not start is what its kubelet says.
+func kubeletSays(t *testing.T, message string) {
+	t.Helper()
 	inWorld(t, func(c *fakecluster.Cluster) {
 		c.SetUpGold(fakecluster.Works)
 		c.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Works, Waits: "Odd"}
@@ -57,7 +71,7 @@ func TestAKubeletNamesNoRemedy(t *testing.T) {
 			c.T.Fatal(pods, err)
 		}
 		fakecluster.Update(c, fakecluster.Kubelet, &pods.Items[0], func(pod *corev1.Pod) {
-			pod.Status.ContainerStatuses[0].State.Waiting.Message = evil
+			pod.Status.ContainerStatuses[0].State.Waiting.Message = message
 		})
 		c.Advance(time.Second)
 		mustNotObey(c, why(c, claim.UID))
