@@ -94,6 +94,9 @@ func (c *conforming) run(cmd *cobra.Command, class string) error {
 		err = test.PrintHead(cmd.OutOrStdout())
 		say = func(result conform.Result) { err = cmp.Or(err, result.Print(cmd.OutOrStdout())) }
 	}
+	defer context.AfterFunc(cmd.Context(), func() {
+		_, _ = fmt.Fprintln(cmd.ErrOrStderr(), "interrupted: what the test has created is deleted, which may take minutes. A second interrupt leaves it, and this deletes it: kubectl delete namespace --selector="+conform.LabelRun)
+	})()
 	report, failed := test.Do(cmd.Context(), say)
 	if report == nil {
 		return failed
