@@ -89,14 +89,11 @@ func TestTheLastLinesNameCauseAndRemedy(t *testing.T) {
 		"the command of the image does not exist": {func(c *fakecluster.Cluster) {
 			c.SetUpGold(fakecluster.Works)
 			c.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Works, StartFails: "StartError"}
-		}, asUsual, "StartError", "ConfigMap flex-provisioner/gold"},
+		}, asUsual, "StartError", "correct the image, or command and args in the pod-template, in the class's ConfigMap\n"},
 		"the node has no room for the pod": {func(c *fakecluster.Cluster) {
 			c.SetUpGold(fakecluster.Works)
 			c.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Works, Rejected: "OutOfcpu"}
-		}, asUsual, "OutOfcpu", "room"},
-		"no node has the labels": {func(c *fakecluster.Cluster) {
-			c.SetUpGold(fakecluster.Works, "node-selector", "disk=ssd")
-		}, asUsual, "disk=ssd", "node-selector"},
+		}, asUsual, "OutOfcpu", "change resources or nodes in the class's ConfigMap\n"},
 		"the ServiceAccount does not exist": {func(c *fakecluster.Cluster) {
 			c.CreateClass("gold", corev1.PersistentVolumeReclaimDelete)
 			c.CreateConfig("gold", "gold")
