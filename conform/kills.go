@@ -2,6 +2,7 @@ package conform
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
 // keyPodTemplate is the key of a ConfigMap that has the template of its pods.
@@ -28,33 +30,22 @@ type killing struct {
 	end   func(context.Context, *claim) error
 }
 
-// misses is how many kills may come before a container has started, or after it has ended.
-const misses = 6
+// misses is how many kills may come after the end of the container.
+const misses = 4
 
-// kill kills runs of a verb. The first run is not killed: it says how long one takes. A kill that comes
-// too early or too late says where the next one is to come. The moments of the others are spread.
+// kill kills runs of a verb: the first as soon as its container has started, the others at moments that
+// are spread over the time that the verb took in the class itself. Each kill that comes too late shortens
+// that time.
 func (t *trial) kill(ctx context.Context, k killing) error {
 	class, err := t.slowClass(ctx, k.verb)
-	if err != nil {
-		return err
-	}
-	usual, _, err := t.killOne(ctx, class, k, 0)
-	usual = max(usual, time.Second)
-	early, late, met, all := time.Duration(0), usual, 0, 0
+	met, all, late := 0, 0, t.usual(k.verb)
 	for ; err == nil && met < t.Kills && all < t.Kills+misses; all++ {
-		_, part := math.Modf(0.5 + float64(all)*0.618)
-		at := early + time.Duration(part*float64(late-early))
-		var came moment
-		switch _, came, err = t.killOne(ctx, class, k, max(at, 1)); came {
-		case atWork:
+		_, part := math.Modf(float64(all) * 0.618)
+		at, hit := time.Duration(part*float64(late)), false
+		if hit, err = t.killOne(ctx, class, k, at); hit {
 			met++
-		case tooEarly:
-			early = at
-		case tooLate:
+		} else {
 			late = at
-		}
-		if late-early < lookEvery { // runs do not all take as long
-			early, late = 0, usual
 		}
 	}
 	if err != nil {
@@ -62,67 +53,84 @@ func (t *trial) kill(ctx context.Context, k killing) error {
 	}
 	t.note = fmt.Sprintf("%d of %d kills came while the container was at work", met, all)
 	if met == 0 {
-		return notTested("%s, although its CPU is limited: a run takes %.1f s. The nodes must enforce CPU limits", t.note, usual.Seconds())
+		return notTested("%s, although its CPU is limited. Remedy: let the nodes enforce CPU limits", t.note)
 	}
 	return nil
 }
 
-// killOne kills a run for a new claim, a time after it got its node, or none with a time of 0. It returns
-// how long a run took that was not killed, and when the kill came.
-func (t *trial) killOne(ctx context.Context, class string, k killing, after time.Duration) (took time.Duration, came moment, err error) {
+// usual returns how long the promise of a verb took.
+func (t *trial) usual(verb contract.Verb) time.Duration {
+	promise := map[contract.Verb]string{contract.Provision: provision, contract.Delete: remove, contract.Expand: "expand"}[verb]
+	if result := t.report.of(promise); result != nil {
+		return time.Duration(result.Seconds * float64(time.Second))
+	}
+	return lookEvery
+}
+
+// killOne kills a run for a new claim, a time after its container has started. It reports whether the
+// container was at work.
+func (t *trial) killOne(ctx context.Context, class string, k killing, after time.Duration) (hit bool, err error) {
 	c, err := t.claim(ctx, Provocation{}.change(class))
 	if err == nil && k.verb != contract.Provision {
 		_, err = t.bound(ctx, c)
 	}
-	if err == nil {
-		err = k.begin(ctx, c)
+	for _, step := range []func(context.Context, *claim) error{
+		k.begin, func(ctx context.Context, c *claim) error { return t.disturb(ctx, c, k.verb, after) }, k.end,
+	} {
+		if err == nil {
+			err = step(ctx, c)
+		}
 	}
-	if err == nil {
-		took, err = t.disturb(ctx, c, k.verb, after)
+	if err != nil {
+		return false, err
 	}
-	if err == nil {
-		err = k.end(ctx, c)
+	all, err := t.endedRunsOf(ctx, c, k.verb)
+	for _, run := range all {
+		hit = hit || c.disturbed[run.job] != "" && run.outcome.Verdict != contract.Done && run.outcome.ExitCode != nil
 	}
-	if err == nil {
-		came, err = t.momentOf(ctx, c, k.verb)
-	}
-	if err == nil {
-		err = t.remove(ctx, c)
-	}
-	return took, came, err
+	return hit, errors.Join(err, t.remove(ctx, c))
 }
 
-// disturb waits until a claim's run of a verb has a node, and kills it a time later. With a time of 0
-// it waits until the run has ended, and returns how long that took. The kubelet sends SIGTERM, and
-// SIGKILL two seconds later, however short the grace period is.
-func (t *trial) disturb(ctx context.Context, c *claim, verb contract.Verb, after time.Duration) (took time.Duration, err error) {
-	var pod *corev1.Pod
-	ended := func(ctx context.Context) (bool, error) {
-		all, err := t.runsOf(ctx, c.UID, verb)
-		return slices.ContainsFunc(all, func(run ran) bool { return run.outcome != nil }), err
-	}
-	err = t.until(ctx, t.limit(), "a run of "+string(verb), func(ctx context.Context) (bool, error) {
-		if pod, err = t.podOf(ctx, c, verb); pod != nil || err != nil {
-			return pod != nil, err
-		}
-		return ended(ctx)
-	})
+// disturb kills a claim's run of a verb, a time after its container has started. The kubelet sends
+// SIGTERM, and SIGKILL two seconds later, however short the grace period is.
+func (t *trial) disturb(ctx context.Context, c *claim, verb contract.Verb, after time.Duration) error {
+	pod, err := t.started(ctx, c, verb)
 	if err != nil || pod == nil {
-		return 0, err
-	}
-	began := t.Clock.Now()
-	if after == 0 {
-		err = t.until(ctx, t.limit(), "a run of "+string(verb)+" to end", ended)
-		return t.Clock.Since(began), err
+		return err
 	}
 	select {
 	case <-ctx.Done():
-		return 0, ctx.Err()
+		return ctx.Err()
 	case <-t.Clock.After(after):
 	}
-	c.disturbed[pod.Labels[batchv1.JobNameLabel]] = fmt.Sprintf("a kill %.1f s after its pod got a node", after.Seconds())
+	c.disturbed[pod.Labels[batchv1.JobNameLabel]] = fmt.Sprintf("a kill %.1f s after the start of its container", after.Seconds())
 	pods := t.Client.CoreV1().Pods(pod.Namespace)
-	return 0, t.deleteOwn(pods.Delete(ctx, pod.Name, metav1.DeleteOptions{Preconditions: uidOf(pod), GracePeriodSeconds: new(int64(1))}), "the pod "+pod.Name)
+	return t.deleteOwn(pods.Delete(ctx, pod.Name, metav1.DeleteOptions{Preconditions: uidOf(pod), GracePeriodSeconds: new(int64(1))}), "the pod "+pod.Name)
+}
+
+// started waits until the container of a claim's run of a verb has started, and returns its pod, or nil if
+// the run has ended before it was seen.
+func (t *trial) started(ctx context.Context, c *claim, verb contract.Verb) (pod *corev1.Pod, err error) {
+	const often = lookEvery / 5
+	return pod, t.poll(ctx, often, t.limit(), "a run of "+string(verb), func(ctx context.Context) (bool, error) {
+		if pod, err = t.podOf(ctx, c, verb); err != nil || pod != nil {
+			return err == nil && t.hasStarted(ctx, pod), err
+		}
+		all, err := t.runsOf(ctx, c.UID, verb)
+		return slices.ContainsFunc(all, func(run ran) bool { return run.outcome != nil }), err
+	})
+}
+
+// hasStarted reports whether the container of a pod has started. The kubelet's event says so at once, and
+// the status of the pod up to a second later.
+func (t *trial) hasStarted(ctx context.Context, pod *corev1.Pod) bool {
+	if runs.HasStarted([]*corev1.Pod{pod}) {
+		return true
+	}
+	list, err := t.Client.CoreV1().Events(pod.Namespace).List(ctx, metav1.ListOptions{FieldSelector: "reason=Started,involvedObject.uid=" + string(pod.UID)})
+	return err == nil && slices.ContainsFunc(list.Items, func(e corev1.Event) bool {
+		return e.InvolvedObject.UID == pod.UID && e.InvolvedObject.FieldPath == "spec.containers{"+contract.Container+"}"
+	})
 }
 
 // podOf returns the pod of a claim's run of a verb that has a node, or nil.
@@ -138,29 +146,6 @@ func (r *Run) podOf(ctx context.Context, c *claim, verb contract.Verb) (*corev1.
 		return nil, nil
 	}
 	return &list.Items[i], nil
-}
-
-// moment is when a kill came: before the container had started, after it had ended, or between.
-type moment int
-
-const (
-	tooLate moment = iota
-	tooEarly
-	atWork
-)
-
-// momentOf returns when the kill of a claim's run came, by the outcome of that run.
-func (t *trial) momentOf(ctx context.Context, c *claim, verb contract.Verb) (moment, error) {
-	all, err := t.endedRunsOf(ctx, c, verb)
-	i := slices.IndexFunc(all, func(run ran) bool { return c.disturbed[run.job] != "" })
-	switch {
-	case err != nil || i < 0 || all[i].outcome.Verdict == contract.Done:
-		return tooLate, err
-	case all[i].outcome.ExitCode == nil:
-		return tooEarly, nil
-	default:
-		return atWork, nil
-	}
 }
 
 // slowClass returns a class like that of the run, whose containers are slow, and end with SIGTERM.
@@ -200,13 +185,9 @@ func slowed(template string, milli int64) (string, error) {
 }
 
 // slowly returns how much of a CPU a slow run of a verb may use, in thousandths: the least that the
-// kernel can limit it to. A run that takes longer than that of a script by itself gets more, so that one
-// that needs a CPU for all that time takes a hundred times as long, and no more.
+// kernel can limit it to. What takes longer than a script gets more, so that one that needs a CPU for
+// all that time takes a hundred times as long, and no more.
 func (t *trial) slowly(verb contract.Verb) int64 {
-	const least, start = 10, 6 // seconds from a claim to its volume without a run's own
-	seconds := 0.0
-	if result := t.report.of(map[contract.Verb]string{contract.Provision: provision, contract.Delete: remove, contract.Expand: "expand"}[verb]); result != nil {
-		seconds = result.Seconds
-	}
-	return max(least, int64((seconds-start)*least))
+	const least, script = 10, 6
+	return max(least, int64((t.usual(verb).Seconds()-script)*least))
 }
