@@ -85,6 +85,23 @@ func TestConformOfShippedClassesKeepsAll(t *testing.T) {
 	w.mustKeep(directoryClass, []string{"provision", "provision-pv", "delete", "provision-again", "provision-abandoned", "provision-killed", "delete-killed"})
 }
 
+// What kubectl flex new has written keeps every promise before anything in it is changed.
+func TestConformOfNewProvisionersKeepsAll(t *testing.T) {
+	for kind, name := range map[string]string{"network": "conform-network", "node": "conform-node"} {
+		t.Run(kind, func(t *testing.T) {
+			w := newWorld(t, name)
+			if kind == "network" {
+				w.export(name + "-export")
+			}
+			dir := w.made(name, kind, "PersistentVolume")
+			w.remove(func() { w.removeJobsThatMount(name + "-export") })
+			w.mustKeep(name, []string{
+				"provision", "provision-pv", "delete", "provision-again", "provision-abandoned", "provision-killed", "delete-killed", "refuses", "undo-refused",
+			}, "--kills=1", "--provoke="+filepath.Join(dir, "provoke.yaml"))
+		})
+	}
+}
+
 // The image keeps every promise but one, of which the key breaks has the name. That one is found, and
 // no other: those that need it are not tested.
 func TestConformFindsTheOnePromiseThatAnImageBreaks(t *testing.T) {
