@@ -56,7 +56,7 @@ func TestFaultsOfAConfigAreFoundInItsFile(t *testing.T) {
 	}
 }
 
-// A file is somebody else's, too.
+// Whoever has written a file chooses its names.
 func TestNamesInFilesDoNotReachTheTerminal(t *testing.T) {
 	text := strings.NewReplacer("gold", `"gold\e[2J"`, "filer, namespace", `"filer\e[2J", namespace`, "service-account-name: filer", `service-account-name: "filer\e[2J"`, "%s", "").Replace(filer) +
 		"---\napiVersion: v1\nkind: ServiceAccount\nmetadata: {name: \"filer\\e[2J\", namespace: flex-provisioner}\n" +
