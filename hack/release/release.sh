@@ -46,8 +46,7 @@ trap 'rm -rf "$WORK"' EXIT
 export VERSION COMMIT WORK
 build linux
 build darwin kubectl-flex
-rm -rf "$DIST"
-mkdir "$DIST"
+rm -rf "$DIST" && mkdir "$DIST"
 git archive HEAD README.md CHANGELOG.md LICENSE SECURITY.md configmaps deploy docs scripts ':!*.go' | tar -xf - -C "$DIST"
 hack/release/images.sh >"$WORK/images"
 name_images
