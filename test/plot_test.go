@@ -79,3 +79,35 @@ func colourOf(row string) string {
 	}
 	return "#94a3b8" // what nothing that provisions can exceed
 }
+
+// What a thousand claims take is computed from the rates.
+func TestTheSecondsOfAThousandClaimsFollowFromTheRates(t *testing.T) {
+	_, rates := rows(t, "docs/performance.md", "| claims per second |")
+	_, times := rows(t, "docs/performance.md", "| 1,000 claims |")
+	byRow := map[string][]string{}
+	for _, row := range rates {
+		byRow[row[0]] = row
+	}
+	for _, row := range times {
+		for i := 1; i < len(row); i++ {
+			if byRow[row[0]] == nil {
+				t.Fatalf("no row has the rates of %s", row[0])
+			}
+			rate, err := strconv.ParseFloat(strings.Trim(byRow[row[0]][i], "*"), 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want := minutes(1000 / rate); row[i] != want {
+				t.Errorf("%s, column %d: %q, want %q by the rate %g", row[0], i, row[i], want, rate)
+			}
+		}
+	}
+}
+
+func minutes(seconds float64) string {
+	all := int(seconds + 0.5)
+	if all < 60 {
+		return fmt.Sprintf("%d s", all)
+	}
+	return fmt.Sprintf("%d min %d s", all/60, all%60)
+}
