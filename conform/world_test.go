@@ -1,6 +1,7 @@
 package conform_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,8 +46,10 @@ type world struct {
 	interrupt func(conform.Result, func())
 
 	mu sync.Mutex
-	// closed is set while PersistentVolumes are refused.
-	closed bool
+	// closed is set while PersistentVolumes are refused. late is set if another API server still accepts
+	// them then, and policy is the reclaim policy that the image gives them, empty for that of the class.
+	closed, late bool
+	policy       corev1.PersistentVolumeReclaimPolicy
 	// volumes are those of the storage, by the UID of their claim. half are those that a run is at
 	// work on, by verb and UID.
 	volumes map[string]audit.Volume
@@ -258,10 +261,11 @@ func (w *world) create(r *fakecluster.Run) *fakecluster.Exit {
 
 func (w *world) writePV(r *fakecluster.Run) *fakecluster.Exit {
 	delete(w.half, string(r.Verb)+r.Request.UID)
-	if w.closed {
+	if w.closed && !w.late {
 		return exit(contract.ExitTempFail, refusal)
 	}
 	r.WritePV(func(pv *corev1.PersistentVolume) {
+		pv.Spec.PersistentVolumeReclaimPolicy = cmp.Or(w.policy, pv.Spec.PersistentVolumeReclaimPolicy)
 		if w.breaks == "provision-pv" {
 			pv.Spec.StorageClassName = "another"
 		}

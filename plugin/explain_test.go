@@ -25,6 +25,9 @@ type broken struct {
 	cause, remedy string
 }
 
+// longName is the name of a class, and not the value of a label.
+var longName = strings.Repeat("gold-", 14) + "x"
+
 // asUsual is a change of a claim that changes nothing.
 func asUsual(*corev1.PersistentVolumeClaim) {}
 
@@ -69,6 +72,53 @@ func TestTheLastLinesNameCauseAndRemedy(t *testing.T) {
 			c.SetUpGold(fakecluster.Works)
 			fakecluster.Create(c, fakecluster.Admin, &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "other"}, Provisioner: "example.com/other"})
 		}, func(claim *corev1.PersistentVolumeClaim) { claim.Spec.StorageClassName = new("other") }, "example.com/other", "its own documentation"},
+		"two ConfigMaps serve the class": {func(c *fakecluster.Cluster) {
+			c.SetUpGold(fakecluster.Works)
+			c.CreateConfig("gold-2", "gold")
+		}, asUsual, "gold and gold-2", "keep one"},
+		"the label of the ConfigMap is misspelt": {func(c *fakecluster.Cluster) {
+			c.SetUpGold(fakecluster.Works)
+			fakecluster.Update(c, fakecluster.Admin, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: fakecluster.ConfigNamespace, Name: "gold"}}, func(cm *corev1.ConfigMap) {
+				cm.Labels[contract.LabelType] = "provisioner-conf"
+			})
+		}, asUsual, "gold", "type=provisioner-config"},
+		"the image cannot be pulled": {func(c *fakecluster.Cluster) {
+			c.SetUpGold(fakecluster.Works)
+			c.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Works, Waits: "ErrImagePull"}
+		}, asUsual, "it cannot be had", "ConfigMap flex-provisioner/gold"},
+		"the command of the image does not exist": {func(c *fakecluster.Cluster) {
+			c.SetUpGold(fakecluster.Works)
+			c.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Works, StartFails: "StartError"}
+		}, asUsual, "StartError", "correct the image, or command and args in the pod-template, in the class's ConfigMap\n"},
+		"the node has no room for the pod": {func(c *fakecluster.Cluster) {
+			c.SetUpGold(fakecluster.Works)
+			c.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Works, Rejected: "OutOfcpu"}
+		}, asUsual, "OutOfcpu", "change resources or nodes in the class's ConfigMap\n"},
+		"the ServiceAccount does not exist": {func(c *fakecluster.Cluster) {
+			c.CreateClass("gold", corev1.PersistentVolumeReclaimDelete)
+			c.CreateConfig("gold", "gold")
+		}, asUsual, "ServiceAccount writer", "create"},
+		"the ServiceAccount may not write PersistentVolumes": {func(c *fakecluster.Cluster) {
+			c.SetUpGold(fakecluster.Fails(contract.ExitTempFail, `persistentvolumes is forbidden: User "system:serviceaccount:flex-provisioner:writer" cannot create resource "persistentvolumes"`))
+		}, asUsual, "persistentvolumes is forbidden", "describe job"},
+		"verbs lacks delete": {func(c *fakecluster.Cluster) {
+			c.SetUpGold(fakecluster.Works, "verbs", "provision")
+		}, asUsual, "verb delete", "ConfigMap"},
+		"the container writes no PersistentVolume": {func(c *fakecluster.Cluster) {
+			c.SetUpGold(fakecluster.Fails(0, ""))
+		}, asUsual, "did not create the PersistentVolume", "describe job"},
+		"the name of the class is longer than a label's value": {func(c *fakecluster.Cluster) {
+			c.CreateClass(longName, corev1.PersistentVolumeReclaimDelete)
+		}, func(claim *corev1.PersistentVolumeClaim) { claim.Spec.StorageClassName = new(longName) }, "has no provisioner config", "flex-provisioner.io/config"},
+		"the ConfigMap was edited, and an older revision serves the class": {func(c *fakecluster.Cluster) {
+			c.SetUpGold(fakecluster.Works)
+			c.Start()
+			c.CreateClaim("first")
+			c.Advance(20 * time.Second)
+			c.Stop()
+			c.UpdateConfig("maxparallel", "3")
+			c.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Fails(contract.ExitCapacity, "claim: the pool has 10 MiB left")}
+		}, asUsual, "10 MiB left", "free space"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(c *fakecluster.Cluster) {

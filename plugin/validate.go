@@ -206,10 +206,10 @@ func (m *manifests) judge(cm configInFile, class *storagev1.StorageClass, provis
 		out.Errors = append(out.Errors, quote.Line(fault.Error()))
 	}
 	if class.Provisioner != provisioner {
-		out.Errors = append(out.Errors, fmt.Sprintf("the class %s has the provisioner %s, and not %s", class.Name, quote.Name(class.Provisioner), provisioner))
+		out.Errors = append(out.Errors, fmt.Sprintf("the class %s has the provisioner %s, and not %s", quote.Name(class.Name), quote.Name(class.Provisioner), provisioner))
 	}
 	if account := m.account(cm.Namespace, cfg.ServiceAccount); account != nil && account.Labels[contract.LabelProvisioner] != "true" {
-		out.Errors = append(out.Errors, fmt.Sprintf("the ServiceAccount %s lacks the label %s=true", account.Name, contract.LabelProvisioner))
+		out.Errors = append(out.Errors, fmt.Sprintf("the ServiceAccount %s lacks the label %s=true", quote.Name(account.Name), contract.LabelProvisioner))
 	}
 	for _, warning := range cfg.Warnings {
 		out.Warnings = append(out.Warnings, quote.Line(warning))

@@ -48,6 +48,21 @@ func TestReleaseElsewhereIsRefused(t *testing.T) {
 }
 
 // The class of the README, as values, is what its files are.
+// Helm labels no namespace that exists already, and without a level the API server refuses its pods.
+func TestANamespaceThatExistsIsToBeLabelled(t *testing.T) {
+	files, err := filesOf(t, namespace, "configNamespaces: {team-a: {}, team-b: {create: false}, team-c: {create: true}}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const command = "\n  kubectl label namespace %s pod-security.kubernetes.io/enforce=restricted\n"
+	notes := files["flex-provisioner/templates/NOTES.txt"]
+	for name, want := range map[string]bool{"team-a": false, "team-b": true, "team-c": false} {
+		if strings.Contains(notes, fmt.Sprintf(command, name)) != want {
+			t.Errorf("it is not %t that %s is to be labelled:\n%s", want, name, notes)
+		}
+	}
+}
+
 func TestAClassAndItsConfigAreThoseOfTheFiles(t *testing.T) {
 	got := decode(t, render(t, `
 classes:
