@@ -95,6 +95,15 @@ GOLDEN = $(sort $(dir $(shell grep -rlE 'flag.Bool."update"|fixture[.]Golden' --
 golden: ## rewrite the golden files of all tests; look at the difference before you commit it
 	go test -count=1 $(GOLDEN:%/=%) -update
 
+# npm is needed once, and only here: the pages are plain Markdown.
+docs/site/node_modules: docs/site/package-lock.json
+	cd docs/site && npm ci
+	@touch $@
+
+.PHONY: site
+site: docs/site/node_modules ## the pages as a site, into bin/site; needs Node, and npm's registry once
+	cd docs/site && npx vitepress build
+
 .PHONY: fmt
 fmt: ## format the Go code
 	$(TOOL) golangci-lint fmt
@@ -106,6 +115,7 @@ lint: ## golangci-lint, shellcheck
 	shellcheck -x $(SCRIPTS)
 	hack/run-docs.sh --check docs/cinder.md
 	hack/run-docs.sh --check docs/migrate.md
+	hack/run-docs.sh --check docs/migrate-files.md
 	hack/run-docs.sh --check docs/release.md
 	for page in docs/recipes/*.md; do hack/run-docs.sh --check "$$page" || exit; done
 

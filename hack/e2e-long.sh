@@ -25,7 +25,7 @@ OF_SCALE='RequestsPerClaim|ThousandsOfWaiting'
 OF_MONITORING='^TestPrometheusSees'
 # Those that came of reports about other provisioners before they had a stage of their own, as the scripts that found them: test/everyday.md.
 OF_REPORTS='AStartError|BesideASidecar|WhateverItsServiceAccountSays|NodeHasNotTheStorage|FillsItsNode|StickyDirectoryOfAnotherUser|AClaimThatIsLost|ClassesThatItLists'
-STAGES='docs noauth keystone credential cinder17 cinder26 cinder28 zones kube sim mutants fuzz storms attacks everyday recipes external scale conform monitoring chart release'
+STAGES='docs noauth keystone credential cinder17 cinder26 cinder28 zones kube sim mutants fuzz storms attacks everyday recipes external scale conform monitoring chart site release'
 DONE=()
 
 # docs: the commands of docs/cinder.md, and on what these have installed those of docs/migrate.md.
@@ -151,6 +151,8 @@ recipes() {
   for page in btrfs nfs; do run_page "docs/recipes/$page.md"; done
   test/cluster/node.sh exec 1 umount -l /var/lib/flex-volumes
   for page in loop directory file-server isolated; do run_page "docs/recipes/$page.md"; done
+  hack/claim-of-local-path.sh
+  run_page docs/migrate-files.md
   take_down
 }
 
@@ -218,6 +220,13 @@ conform() { MODE=noauth BACKENDS=lvm FLEX_DEPLOY=test/e2e/recipes FLEX_IMAGES=re
 monitoring() {
   hack/deps.sh prometheus:prometheus
   MODE=noauth BACKENDS=lvm E2E_TAGS=e2e,long E2E_RUN=$OF_MONITORING hack/e2e.sh
+}
+
+# site: the pages as a site, without a dead link, and pictures of three of them for a person to view.
+site() {
+  hack/deps.sh node:nodejs npm:npm
+  make site
+  docs/site/pictures.sh
 }
 
 results() {

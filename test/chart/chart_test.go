@@ -37,7 +37,7 @@ func TestValuesRenderWhatTheirKustomizationDoes(t *testing.T) {
 		},
 		"network policies of a cluster": {
 			"networkPolicies: {enabled: true, apiServer: [203.0.113.10/32], storage: [203.0.113.64/26], storagePorts: [13000, 13776]}",
-			block(t, "docs/configuration.md", "components: [../network-policies]"),
+			block(t, "docs/operate.md", "components: [../network-policies]"),
 		},
 		"image": {
 			"registry: registry.example.org/flex\nimage: {tag: v1.2.3}",
