@@ -169,7 +169,7 @@ func TestImagesAreFromScratchAndOfANumericUser(t *testing.T) {
 var imageOfAScript = regexp.MustCompile(`(?m)^(?:script|bash|go)_image ([a-z-]+)(?: Dockerfile\S+ \S+)?(.*)$`)
 
 // A release has the images of make images, with the same scripts and programs, and they start in the
-// same way. Only the image with kubectl is left out: it is an example of a company's own.
+// same way. Only the image with kubectl is left out: it is an example of a program of the reader's own.
 func TestReleaseHasTheImagesOfMakeImages(t *testing.T) {
 	images := func(file string) map[string]string {
 		out := map[string]string{}
