@@ -82,14 +82,14 @@ func (p *printer) report(r *Report) error {
 	if len(r.NotRead) > 0 {
 		p.printf("  you may not read: %s\n", strings.Join(r.NotRead, "; "))
 	}
+	for _, text := range r.Warnings {
+		p.line("warning", text)
+	}
 	p.printf("state   %s%s\n", r.State, inParentheses(r.Reason))
 	p.line("more", reason.Page(r.Reason))
 	p.line("cause", r.Cause)
 	p.line("remedy", r.Remedy)
 	p.line("next", p.next(r))
-	for _, text := range r.Warnings {
-		p.line("warning", text)
-	}
 	return p.err
 }
 
