@@ -41,7 +41,8 @@ func (t *trial) kill(ctx context.Context, k killing) error {
 	met, all, late := 0, 0, t.usual(k.verb)
 	for ; err == nil && met < t.Kills && all < t.Kills+misses; all++ {
 		_, part := math.Modf(float64(all) * 0.618)
-		at, hit := time.Duration(part*float64(late)), false
+		at := time.Duration(part * float64(late))
+		var hit bool
 		if hit, err = t.killOne(ctx, class, k, at); hit {
 			met++
 		} else {
