@@ -23,7 +23,7 @@ func Decide(v View) Action {
 // beforeGate decides what comes before a gated run is confirmed: about the runs that are not gated,
 // and what is on record.
 func beforeGate(v View) Action {
-	return firstOf(v, keepVolume, freeMisnamed, removePodFinalizer, awaitRuns, recordOutcome, forgetRecord, createDescribed)
+	return firstOf(v, leaveNewer, keepVolume, freeMisnamed, removePodFinalizer, awaitRuns, recordOutcome, forgetRecord, createDescribed)
 }
 
 // decideNext decides when every run has ended and is on record.
@@ -62,6 +62,21 @@ func decideVolume(v View) Action {
 		return provisionClaim(v)
 	default:
 		return v.rest("nothing to do for the claim")
+	}
+}
+
+// leaveNewer leaves a UID alone as long as it has a Job that a later dispatcher has written: what
+// that knows of the claim and this one does not could be a volume. A Job that is no record any more
+// expires, and is not reported.
+func leaveNewer(v View) Action {
+	r := v.newest(func(r *Run) bool { return r.Newer && (r.Held || r.Unfinished) })
+	switch {
+	case r != nil:
+		return ReportProblem{Problem: Problem{Reason: reason.RecordTooNew, Note: reason.WrittenByNewer(r.JobNamespace(), r.Name)}}
+	case v.newest(func(r *Run) bool { return r.Newer }) != nil:
+		return Wait{Why: "a newer dispatcher has written a Job of the claim, which expires"}
+	default:
+		return nil
 	}
 }
 
