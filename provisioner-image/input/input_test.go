@@ -58,10 +58,9 @@ func read(in input.Sources) (input.Task, error) {
 	return tasks[0], tasks[0].Fault
 }
 
-// A later dispatcher may add fields to the request, and properties of its own to the config.
+// A later dispatcher may add fields to the request.
 func TestTheRequestOfALaterReleaseIsRead(t *testing.T) {
 	later := func(requests *contract.Requests, files fstest.MapFS) {
-		requests.Items[0].Properties["of-a-later-release"] = "x"
 		text, err := requests.Encode()
 		if err != nil {
 			t.Fatal(err)

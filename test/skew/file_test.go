@@ -2,7 +2,7 @@ package skew_test
 
 import (
 	"encoding/json"
-	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -161,9 +161,7 @@ func patched(value, patch any) any {
 	}
 	out := map[string]any{}
 	if before, was := value.(map[string]any); was {
-		for name, member := range before {
-			out[name] = member
-		}
+		maps.Copy(out, before)
 	}
 	for name, change := range changes {
 		if change == nil {
@@ -254,11 +252,17 @@ func (p *past) states() []int {
 	return out
 }
 
+// isKnown reports whether the story is one of this version.
+func (p *past) isKnown() bool { return slices.ContainsFunc(stories, p.isOf) }
+
+func (p *past) isOf(s story) bool { return s.name == p.Story }
+
 // story returns what goes on after the past.
 func (p *past) story(t fakecluster.T) story {
-	i := slices.IndexFunc(stories, func(s story) bool { return s.name == p.Story })
+	t.Helper()
+	i := slices.IndexFunc(stories, p.isOf)
 	if i < 0 {
-		t.Fatal(fmt.Sprintf("no story has the name %q", p.Story))
+		t.Fatalf("no story has the name %q", p.Story)
 	}
 	return stories[i]
 }

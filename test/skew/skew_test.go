@@ -67,6 +67,9 @@ func TestEachStateThatAVersionLeavesIsServed(t *testing.T) {
 		t.Run(filepath.Base(filepath.Dir(path))+"/"+strings.TrimSuffix(filepath.Base(path), ".yaml"), func(t *testing.T) {
 			t.Parallel()
 			past := readPast(t, path)
+			if *states != "testdata" && !past.isKnown() {
+				t.Skipf("%s is a story of a later version", past.Story)
+			}
 			n := 0
 			for _, writes := range past.states() {
 				n++

@@ -187,7 +187,9 @@ func movedOn(w *world) {
 // tooSmall writes a PV that the claim cannot be bound to.
 func tooSmall(r *fakecluster.Run) fakecluster.Exit {
 	r.CreateVolume()
-	r.WritePV(func(pv *corev1.PersistentVolume) { pv.Spec.Capacity[corev1.ResourceStorage] = resource.MustParse("1Mi") })
+	r.WritePV(func(pv *corev1.PersistentVolume) {
+		pv.Spec.Capacity[corev1.ResourceStorage] = resource.MustParse("1Mi")
+	})
 	return fakecluster.Exit{}
 }
 

@@ -111,7 +111,7 @@ func addNames(names map[string]bool, in string, value any) {
 
 // addFields adds the fields of the JSON documents in a text.
 func addFields(names map[string]bool, in, text string) {
-	for _, line := range strings.Split(text, "\n") {
+	for line := range strings.SplitSeq(text, "\n") {
 		var fields map[string]any
 		if err := json.Unmarshal([]byte(line), &fields); err != nil {
 			panic(err)

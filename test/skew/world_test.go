@@ -34,7 +34,7 @@ func inWorld(t fakecluster.T, s story, test func(*world)) {
 	t.Helper()
 	synctest.Test(testOf(t), func(bubble *testing.T) {
 		w := &world{story: s}
-		w.Cluster = fakecluster.New(of(t, bubble), clock.RealClock{}, w.newDispatcher)
+		w.Cluster = fakecluster.New(of(bubble, t), clock.RealClock{}, w.newDispatcher)
 		defer w.Stop()
 		for image, does := range s.images() {
 			w.Images[image] = fakecluster.Image{Does: w.noted(does)}
@@ -114,12 +114,13 @@ func (w *world) until(what string, holds func() bool) {
 }
 
 // of returns the T of a world: the caller's, if that is no test itself.
-func of(t fakecluster.T, bubble *testing.T) fakecluster.T {
-	if failed, is := t.(*failure); is {
-		failed.T = bubble
+func of(t *testing.T, caller fakecluster.T) fakecluster.T {
+	t.Helper()
+	if failed, is := caller.(*failure); is {
+		failed.T = t
 		return failed
 	}
-	return bubble
+	return t
 }
 
 // testOf returns the test that a world belongs to.
@@ -136,4 +137,3 @@ func (w *world) recordsOf(uid types.UID) []*batchv1.Job {
 		return slices.Contains(job.Finalizers, jobs.FinalizerRecord) && slices.Contains(jobs.UIDs(job), string(uid))
 	})
 }
-
