@@ -1,11 +1,14 @@
 package conform_test
 
 import (
+	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -16,8 +19,8 @@ import (
 )
 
 // notInMemory are promises for which the cluster in memory has no part: Secrets of volumes, and pods
-// that mount them.
-var notInMemory = map[string]conform.Verdict{"secret": conform.NotClaimed, "mount": conform.NotProvoked}
+// that mount them, by which the data of a clone are compared.
+var notInMemory = map[string]conform.Verdict{"secret": conform.NotClaimed, "mount": conform.NotProvoked, "clone": conform.NotProvoked}
 
 func TestAnImageThatKeepsThePromisesIsFoundToKeepThem(t *testing.T) {
 	inWorld(t, "", func(w *world) {
@@ -43,7 +46,7 @@ func TestAnImageThatKeepsThePromisesIsFoundToKeepThem(t *testing.T) {
 // The image keeps all but one promise. That one is found, and no other.
 func TestTheOnePromiseThatAnImageBreaksIsFound(t *testing.T) {
 	for _, p := range conform.Promises() {
-		if _, is := notInMemory[p.Name]; is {
+		if _, is := notInMemory[p.Name]; is && p.Name != "clone" {
 			continue
 		}
 		t.Run(p.Name, func(t *testing.T) {
@@ -114,6 +117,27 @@ func TestAnInterruptedRunLeavesNothing(t *testing.T) {
 	}
 }
 
+// It is interrupted at a request of its own, whatever that is for.
+func TestARunThatIsInterruptedAtARequestLeavesNothing(t *testing.T) {
+	some := []string{"provision", "delete", "provision-again", "provision-abandoned", "delete-killed", "expand", "bad-config", "batch"}
+	for at := 1; ; at += 1 + at/4 {
+		ended := false
+		inWorld(t, "", func(w *world) {
+			w.interruptAt = at
+			report, err := w.conform(func(r *conform.Run) { r.Only = some })
+			if ended = err == nil; !ended && !errors.Is(err, context.Canceled) {
+				t.Errorf("at the request %d: %v", at, err)
+			}
+			if left := w.whole(); len(left) > 0 || report != nil && len(report.Left) > 0 {
+				t.Errorf("at the request %d left are %v: %+v", at, left, report)
+			}
+		})
+		if ended {
+			return
+		}
+	}
+}
+
 func TestWhatAnAdministratorChoosesIsTested(t *testing.T) {
 	inWorld(t, "refuses", func(w *world) {
 		report, err := w.conform(func(r *conform.Run) {
@@ -129,8 +153,12 @@ func TestWhatAnAdministratorChoosesIsTested(t *testing.T) {
 		if want := []string{"delete kept", "refuses BROKEN", "batch skipped"}; !slices.Equal(got, want) {
 			t.Errorf("got %v, want %v", got, want)
 		}
-		if left := w.whole(); !slices.Equal(left, []string{"the claim refuses-1"}) {
+		if left := w.whole(); !slices.Equal(left, []string{"the claim refuses-1"}) || !report.Kept {
 			t.Errorf("kept are %v", left)
+		}
+		var end strings.Builder
+		if err := report.PrintEnd(&end); err != nil || !strings.Contains(end.String(), "kubectl delete namespace flex-conform-x\n") {
+			t.Errorf("it ends with %v\n%s", err, end.String())
 		}
 		if said := saidOf(report); !strings.Contains(said, "not today") || !strings.Contains(said, "| too large") || !strings.Contains(said, "contract: a claim that cannot") {
 			t.Errorf("it says:\n%s", said)
@@ -164,6 +192,83 @@ func TestWithoutADispatcherNoPromiseIsBroken(t *testing.T) {
 		report, _ := w.conform()
 		if report.Broken() > 0 || report.Count(conform.Failed) != 1 {
 			t.Errorf("it says:\n%s", saidOf(report))
+		}
+	})
+}
+
+// The kubelet lets a container work for two seconds after SIGTERM, in which a script has done its work.
+func TestRunsAreKilledInAClassWhoseContainersAreSlow(t *testing.T) {
+	inWorld(t, "", func(w *world) {
+		report, err := w.conform(func(r *conform.Run) { r.Only = []string{"provision-killed", "delete-killed", "expand-killed"} })
+		if err != nil || report.Count(conform.Kept) != 3 {
+			t.Fatalf("%v\n%s", err, saidOf(report))
+		}
+		for _, result := range report.Promises {
+			if !strings.HasPrefix(result.Note, "1 of ") {
+				t.Errorf("%s: %s", result.Promise, result.Note)
+			}
+		}
+		for _, verb := range []contract.Verb{contract.Provision, contract.Delete, contract.Expand} {
+			for _, change := range w.CreatedJobs(verb) {
+				pod := change.Now.(*batchv1.Job).Spec.Template.Spec
+				if limit := pod.Containers[0].Resources.Limits.Cpu(); pod.ShareProcessNamespace == nil || limit.MilliValue() != 10 {
+					t.Errorf("the pod of the Job %s may use a CPU of %s", change.Name, limit)
+				}
+			}
+		}
+	})
+}
+
+// What nothing has shown is not said to be kept, or is said to stand on the exit code alone.
+func TestWhatWasNotSeenIsNotSaidToBeKept(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*world, *conform.Run)
+		want   map[string]conform.Verdict
+		note   string
+	}{
+		"an API server that learns of the policy later": {func(w *world, r *conform.Run) {
+			w.late, r.Only = true, []string{"provision-again", "provision-abandoned"}
+		}, map[string]conform.Verdict{"provision-again": conform.NotTested, "provision-abandoned": conform.NotTested}, "accepted the PersistentVolume"},
+		"no claim before": {func(_ *world, r *conform.Run) {
+			r.Only = []string{"quiet"}
+		}, map[string]conform.Verdict{"quiet": conform.NotTested}, "no claim was created"},
+		"a storage that is not listed": {func(_ *world, r *conform.Run) {
+			r.List, r.Only = nil, []string{"delete", "provision-abandoned", "expand"}
+		}, map[string]conform.Verdict{"delete": conform.Kept, "provision-abandoned": conform.Kept, "expand": conform.Kept}, "by the exit code alone"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, "", func(w *world) {
+				report, err := w.conform(func(r *conform.Run) { test.change(w, r) })
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, result := range report.Promises {
+					if result.Verdict != test.want[result.Promise] || !strings.Contains(result.Note, test.note) {
+						t.Errorf("%s: %s %s", result.Promise, result.Verdict, result.Note)
+					}
+				}
+				if left := w.whole(); len(left) > 0 {
+					t.Errorf("left are %v", left)
+				}
+			})
+		})
+	}
+}
+
+// An image may make an older volume the claim's. Its data are not this run's to delete, and no promise
+// waits for that.
+func TestVolumesThatAnImageRetainsAreNotWaitedFor(t *testing.T) {
+	inWorld(t, "", func(w *world) {
+		w.policy = corev1.PersistentVolumeReclaimRetain
+		report, err := w.conform()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := report.Count(conform.NotTested); n < 10 || report.Broken() > 0 || !strings.Contains(report.Promises[0].Note, "reclaim policy Retain") {
+			t.Errorf("it says:\n%s", saidOf(report))
+		}
+		if len(report.Left) != 1 || report.Promises[0].Seconds > 60 {
+			t.Errorf("left are %v, after %.0f s", report.Left, report.Promises[0].Seconds)
 		}
 	})
 }

@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
+	"sigs.k8s.io/yaml"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 )
@@ -134,5 +136,49 @@ func TestProvocationsAreOfPromisesThatCanBeProvoked(t *testing.T) {
 		if _, err := ReadProvocations([]byte(text)); err == nil {
 			t.Errorf("%s is read", text)
 		}
+	}
+}
+
+// The rest of a template stays, and what it says of the CPU is replaced.
+func TestASlowTemplateIsTheOtherOneWithALimit(t *testing.T) {
+	t.Parallel()
+	for name, text := range map[string]string{
+		"none":    "",
+		"another": "metadata: {labels: {tier: a}}\nspec: {containers: [{name: proxy, image: x}], nodeSelector: {disk: ssd}}",
+		"its own": "spec: {nodeSelector: {disk: ssd}, containers: [{name: provisioner, resources: {requests: {cpu: 200m, memory: 8Mi}, limits: {cpu: 1}}}]}",
+	} {
+		got, err := slowed(text, 20)
+		var pod corev1.PodTemplateSpec
+		if err != nil || yaml.UnmarshalStrict([]byte(got), &pod) != nil || strings.Contains(got, "null") {
+			t.Fatalf("%s: %v\n%s", name, err, got)
+		}
+		i := slices.IndexFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == contract.Container })
+		r := pod.Spec.Containers[i].Resources
+		if !*pod.Spec.ShareProcessNamespace || r.Limits.Cpu().MilliValue() != 20 || !r.Requests.Cpu().IsZero() {
+			t.Errorf("%s:\n%s", name, got)
+		}
+		if text != "" && pod.Spec.NodeSelector["disk"] != "ssd" || name == "its own" && r.Requests.Memory().String() != "8Mi" {
+			t.Errorf("%s:\n%s", name, got)
+		}
+	}
+	if _, err := slowed("spec: [", 20); err == nil {
+		t.Error("it is no YAML")
+	}
+}
+
+// A Warning says more than that a claim waits, which Kubernetes says again and again.
+func TestTheEventOfAClaimIsItsNewestWarning(t *testing.T) {
+	t.Parallel()
+	event := func(name, kind, message string, second int64) *corev1.Event {
+		return &corev1.Event{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "flex-conform-x", Name: name}, InvolvedObject: corev1.ObjectReference{Name: "delete-1"},
+			Type: kind, Reason: name, Message: message, LastTimestamp: metav1.Unix(second, 0),
+		}
+	}
+	r := &Run{Client: fake.NewClientset(
+		event("old", corev1.EventTypeWarning, "no room", 1), event("new", corev1.EventTypeWarning, "no login", 2), event("waits", corev1.EventTypeNormal, "waiting", 3),
+	), namespace: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "flex-conform-x"}}}
+	if got := r.eventOf(t.Context(), "delete-1"); got != "new: no login" {
+		t.Errorf("got %q", got)
 	}
 }

@@ -77,6 +77,9 @@ func testQuiet(ctx context.Context, t *trial) error {
 	for _, event := range events.Items {
 		t.show("an event of the claim "+event.InvolvedObject.Name, event.Message)
 	}
+	if len(t.shown) == 0 {
+		return notTested("no claim was created before: test it with other promises")
+	}
 	t.note = fmt.Sprintf("%d credentials are in none of %d texts", len(t.secrets), len(t.shown))
 	return leaked(t.secrets, t.shown)
 }

@@ -1,7 +1,6 @@
 package conform
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -50,46 +49,45 @@ type Report struct {
 	// Claims is how many were created. Left are the names of PersistentVolumes of which something may be left.
 	Claims int      `json:"claims"`
 	Left   []string `json:"left,omitempty"`
+	// Kept is set if the objects of broken promises, and the namespace, are kept.
+	Kept bool `json:"kept,omitempty"`
 }
 
-// brokenError says that a promise is broken.
-type brokenError struct{ note, output string }
+// verdictError says what a test has found, if that is not that the promise is kept.
+type verdictError struct {
+	verdict      Verdict
+	note, output string
+}
 
-func (e *brokenError) Error() string { return e.note }
+func (e *verdictError) Error() string { return e.note }
 
 func broken(format string, args ...any) error {
-	return &brokenError{note: fmt.Sprintf(format, args...)}
+	return &verdictError{verdict: Broken, note: fmt.Sprintf(format, args...)}
 }
 
-func isBroken(err error) bool { return errors.As(err, new(*brokenError)) }
-
-// skippedError says why a promise was not tested.
-type skippedError struct {
-	verdict Verdict
-	why     string
-}
-
-func (e *skippedError) Error() string { return e.why }
-
-func notClaimed(why string) error  { return &skippedError{NotClaimed, why} }
-func notProvoked(why string) error { return &skippedError{NotProvoked, why} }
+func notClaimed(why string) error  { return &verdictError{verdict: NotClaimed, note: why} }
+func notProvoked(why string) error { return &verdictError{verdict: NotProvoked, note: why} }
 func notTested(format string, args ...any) error {
-	return &skippedError{NotTested, fmt.Sprintf(format, args...)}
+	return &verdictError{verdict: NotTested, note: fmt.Sprintf(format, args...)}
 }
 
-// with returns the result of a test that ended with an error, nil if the promise is kept. A promise
-// that is broken stays so, whatever its clean-up says.
+// isVerdict reports whether an error says what a test has found: waiting changes nothing about that.
+func isVerdict(err error) bool { return errors.As(err, new(*verdictError)) }
+
+// with returns the result of a test that ended with an error, nil if the promise is kept. What the test
+// has found stays, whatever its clean-up says.
 func (r Result) with(p Promise, err error) Result {
-	var found *brokenError
-	var skipped *skippedError
+	var found *verdictError
 	switch {
 	case err == nil:
+		return r
 	case errors.As(err, &found):
-		r.Verdict, r.Note, r.Output, r.Contract = Broken, quote.Line(found.note), quote.Lines(found.output), p.Contract
-	case errors.As(err, &skipped):
-		r.Verdict, r.Note = skipped.verdict, quote.Line(skipped.why)
+		r.Verdict, r.Note, r.Output = found.verdict, quote.Line(found.note), quote.Lines(found.output)
 	default:
 		r.Verdict, r.Note = Failed, quote.Line(err.Error())
+	}
+	if r.Verdict == Broken {
+		r.Contract = p.Contract
 	}
 	return r
 }
@@ -157,19 +155,22 @@ func (r *Run) PrintHead(out io.Writer) error {
 	return err
 }
 
-// PrintEnd writes how many promises are kept, and what is left.
+// PrintEnd writes how many promises are kept, and what is left, with the commands for that.
 func (r *Report) PrintEnd(out io.Writer) error {
 	var text strings.Builder
-	fmt.Fprintf(&text, "%d promises: %d kept, %d broken", len(r.Promises), r.Count(Kept), r.Broken())
+	fmt.Fprintf(&text, "\n%d promises: %d kept, %d broken", len(r.Promises), r.Count(Kept), r.Broken())
 	for _, verdict := range []Verdict{NotClaimed, NotProvoked, NotTested, Skipped, Failed} {
 		if n := r.Count(verdict); n > 0 {
 			fmt.Fprintf(&text, ", %d %s", n, verdict)
 		}
 	}
-	_, err := fmt.Fprintf(out, "\n%s; %d claims\n", text.String(), r.Claims)
-	if len(r.Left) > 0 {
-		_, after := fmt.Fprintf(out, "something may be left of %s\n", strings.Join(r.Left, " "))
-		err = cmp.Or(err, after)
+	fmt.Fprintf(&text, "; %d claims\n", r.Claims)
+	for _, name := range r.Left {
+		fmt.Fprintf(&text, "something may be left of %s: kubectl flex why pv/%s\n", name, name)
 	}
+	if r.Kept {
+		fmt.Fprintf(&text, "what the broken promises have left is kept: kubectl delete namespace %s\n", r.Namespace)
+	}
+	_, err := io.WriteString(out, text.String())
 	return err
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -59,8 +60,6 @@ type Run struct {
 	report    *Report
 	// first is the volume that several promises look at, and delete deletes.
 	first *claim
-	// usual is how long a run of a verb takes, from its node to its end.
-	usual map[contract.Verb]time.Duration
 	// shown are the texts that a user of this run's claims sees, by where they stand. secrets are
 	// credentials by the Secret that has them.
 	shown, secrets map[string]string
@@ -77,7 +76,7 @@ func (r *Run) Do(ctx context.Context, say func(Result)) (report *Report, err err
 	if err := r.whyNot(); err != nil {
 		return nil, err
 	}
-	r.usual, r.shown, r.secrets = map[contract.Verb]time.Duration{}, map[string]string{}, map[string]string{}
+	r.shown, r.secrets = map[string]string{}, map[string]string{}
 	if err := r.createNamespace(ctx); err != nil {
 		return nil, err
 	}
@@ -133,17 +132,31 @@ func (r *Run) try(ctx context.Context, p Promise) Result {
 	t := &trial{Run: r, name: p.Name}
 	began := r.Clock.Now()
 	err := p.test(ctx, t)
-	if !r.Keep || !isBroken(err) {
-		err = errors.Join(err, t.end(ctx, err != nil))
+	result = result.with(p, err)
+	if !r.Keep || result.Verdict != Broken {
+		if left := t.end(ctx); err == nil {
+			result = result.with(p, left)
+		}
 	}
-	result.Note, result.Seconds = t.note, r.Clock.Since(began).Seconds()
-	return result.with(p, err)
+	result.Seconds = r.Clock.Since(began).Seconds()
+	if result.Verdict == Kept {
+		result.Note = strings.Join(slices.DeleteFunc([]string{t.note, r.unseen(p)}, func(s string) bool { return s == "" }), "; ")
+	}
+	return result
+}
+
+// unseen returns what a promise that is kept does not say: nothing shows the storage itself.
+func (r *Run) unseen(p Promise) string {
+	if p.ofStorage && (r.whyUnlisted() != nil || r.report.isBroken("list")) {
+		return "by the exit code alone: the storage is not listed"
+	}
+	return ""
 }
 
 // whyNotTested returns why a promise is not tested, or nil.
 func (r *Run) whyNotTested(p Promise) error {
 	if reason, skip := r.Skip[p.Name]; skip {
-		return &skippedError{verdict: Skipped, why: reason}
+		return &verdictError{verdict: Skipped, note: reason}
 	}
 	for _, name := range p.after {
 		if result := r.report.of(name); result != nil && (result.Verdict == Broken || result.Verdict == NotTested || result.Verdict == Failed) {
@@ -164,11 +177,11 @@ const cleanUpWithin = 5 * time.Minute
 // cleanUp deletes what is left of a run. With its namespace the claims are deleted that this one waits
 // for in vain: the dispatcher has the rest to do.
 func (r *Run) cleanUp(ctx context.Context) error {
-	if r.Keep && r.report.Broken() > 0 {
-		return nil
-	}
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), cleanUpWithin)
 	defer stop()
+	if r.report.Kept = r.Keep && r.report.Broken() > 0; r.report.Kept {
+		return r.openGate(ctx)
+	}
 	r.report.Left = []string{}
 	t := &trial{Run: r, claims: r.left}
 	if r.first != nil {

@@ -5,12 +5,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
@@ -122,129 +118,22 @@ func isBusy(o *jobs.Outcome) bool {
 }
 
 func brokenBy(run ran, note string) error {
-	return &brokenError{note: note + ", Job " + run.job, output: run.outcome.Message}
+	return &verdictError{verdict: Broken, note: note + ", Job " + run.job, output: run.outcome.Message}
 }
 
-// orBroken returns an error of waiting for a claim. If a run has ended, the promise is broken;
-// without one the cluster does not let it be tested.
+// orBroken returns an error of waiting for a claim. If a run has ended, the promise is broken. Without
+// one the cluster does not let it be tested, and an event may say why.
 func (r *Run) orBroken(ctx context.Context, c *claim, verb contract.Verb, err error) error {
+	if isVerdict(err) || ctx.Err() != nil {
+		return err
+	}
 	all, _ := r.runsOf(ctx, c.UID, verb) // the error of waiting says more
-	i := slices.IndexFunc(all, func(run ran) bool { return run.outcome != nil })
-	if isBroken(err) || ctx.Err() != nil || i < 0 {
-		return err
+	ended := slices.DeleteFunc(all, func(run ran) bool { return run.outcome == nil })
+	if n := len(ended); n > 0 {
+		return brokenBy(ended[n-1], err.Error()+"; a run ended with "+ended[n-1].outcome.String())
 	}
-	last := all[len(all)-1]
-	if last.outcome == nil {
-		last = all[i]
+	if last := r.eventOf(ctx, c.Name); last != "" {
+		err = fmt.Errorf("%w; the last event about the claim: %s", err, last)
 	}
-	return brokenBy(last, err.Error()+"; a run ended with "+last.outcome.String())
-}
-
-// podOf returns the pod of a claim's run of a verb that has a node, or nil.
-func (r *Run) podOf(ctx context.Context, c *claim, verb contract.Verb) (*corev1.Pod, error) {
-	list, err := r.Client.CoreV1().Pods(r.Config.Source.Namespace).List(ctx, metav1.ListOptions{
-		LabelSelector: contract.LabelClaimUID + "=" + string(c.UID) + "," + jobs.LabelVerb + "=" + string(verb),
-	})
-	if err != nil {
-		return nil, fmt.Errorf("list the pods of a claim: %w", err)
-	}
-	i := slices.IndexFunc(list.Items, func(pod corev1.Pod) bool {
-		return pod.Spec.NodeName != "" && pod.DeletionTimestamp == nil && c.disturbed[pod.Labels[batchv1.JobNameLabel]] == ""
-	})
-	if i < 0 {
-		return nil, nil
-	}
-	return &list.Items[i], nil
-}
-
-// measure finds how long the first run of a verb takes, from its node to its end: runs are killed
-// within that time.
-func (r *Run) measure(ctx context.Context, c *claim, verb contract.Verb) error {
-	if r.usual[verb] > 0 {
-		return nil
-	}
-	pod, err := r.podOf(ctx, c, verb)
-	if err != nil || pod == nil {
-		return err
-	}
-	began := r.Clock.Now()
-	for r.Clock.Since(began) < r.limit() && !runs.HasContainerEnded(pod) {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-r.Clock.After(lookEvery / 4):
-		}
-		if pod, err = r.Client.CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{}); apierrors.IsNotFound(err) {
-			break
-		} else if err != nil {
-			return err
-		}
-	}
-	r.usual[verb] = r.Clock.Since(began)
-	return nil
-}
-
-// atWork waits until a claim's run of a verb has a node, and returns its pod, or nil if a run has ended
-// before it was seen.
-func (t *trial) atWork(ctx context.Context, c *claim, verb contract.Verb) (pod *corev1.Pod, err error) {
-	return pod, t.until(ctx, t.limit(), "a run of "+string(verb), func(ctx context.Context) (bool, error) {
-		if pod, err = t.podOf(ctx, c, verb); pod != nil || err != nil {
-			return pod != nil, err
-		}
-		all, err := t.runsOf(ctx, c.UID, verb)
-		return slices.ContainsFunc(all, func(run ran) bool { return run.outcome != nil && c.disturbed[run.job] == "" && !c.known[run.job] }), err
-	})
-}
-
-// toStart is how long a container may need to start before its pod is killed without.
-const toStart = 30 * time.Second
-
-// kill ends a claim's run of a verb, a part of its usual time after it has got its node, and not
-// before its container was seen at work. The kubelet sends SIGTERM, and SIGKILL two seconds later,
-// however short the grace period is.
-func (t *trial) kill(ctx context.Context, c *claim, verb contract.Verb, part float64) error {
-	pod, err := t.atWork(ctx, c, verb)
-	if err != nil || pod == nil {
-		return err
-	}
-	began := t.Clock.Now()
-	wait := time.Duration(part * float64(t.usual[verb]))
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.Clock.After(wait):
-	}
-	pods := t.Client.CoreV1().Pods(pod.Namespace)
-	err = t.until(ctx, toStart, "the container to start", func(ctx context.Context) (bool, error) {
-		now, err := pods.Get(ctx, pod.Name, metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
-			return true, nil
-		}
-		return err == nil && runs.HasStarted([]*corev1.Pod{now}), err
-	})
-	if err != nil && ctx.Err() != nil {
-		return err
-	}
-	c.disturbed[pod.Labels[batchv1.JobNameLabel]] = fmt.Sprintf("a kill %.1f s after the start of a pod", t.Clock.Since(began).Seconds())
-	return t.deleteOwn(pods.Delete(ctx, pod.Name, metav1.DeleteOptions{Preconditions: uidOf(pod), GracePeriodSeconds: new(int64(1))}), "the pod "+pod.Name)
-}
-
-// met returns how many kills of a claim's runs of a verb came while a container was at work.
-func (t *trial) met(ctx context.Context, c *claim, verb contract.Verb) (n int, err error) {
-	all, err := t.endedRunsOf(ctx, c, verb)
-	for _, run := range all {
-		if c.disturbed[run.job] != "" && run.outcome != nil && run.outcome.Verdict != contract.Done && run.outcome.ExitCode != nil {
-			n++
-		}
-	}
-	return n, err
-}
-
-// haveMet notes how many kills came while a container was at work, and returns an error if none did.
-func (t *trial) haveMet(met, all int, verb contract.Verb) error {
-	t.note = fmt.Sprintf("%d of %d kills came while the container was at work", met, all)
-	if met == 0 {
-		return notTested("%s: a run takes %.1f s, and the kubelet lets it work for two seconds after SIGTERM", t.note, t.usual[verb].Seconds())
-	}
-	return nil
+	return err
 }

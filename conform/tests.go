@@ -173,80 +173,50 @@ func testAbandoned(ctx context.Context, t *trial) (err error) {
 }
 
 func testProvisionKilled(ctx context.Context, t *trial) error {
-	met := 0
-	for i := range t.Kills {
-		c, err := t.claim(ctx)
-		if err != nil {
-			return err
-		}
-		if err := t.kill(ctx, c, contract.Provision, t.part(i)); err != nil {
-			return err
-		}
-		if _, err := t.bound(ctx, c); err != nil {
-			return err
-		}
-		n, err := t.met(ctx, c, contract.Provision)
-		if err := errors.Join(err, t.mustBeOne(ctx, c)); err != nil {
-			return err
-		}
-		if err := t.remove(ctx, c); err != nil {
-			return err
-		}
-		met += n
-	}
-	return t.haveMet(met, t.Kills, contract.Provision)
+	return t.kill(ctx, killing{
+		verb:  contract.Provision,
+		begin: func(context.Context, *claim) error { return nil },
+		end: func(ctx context.Context, c *claim) error {
+			if _, err := t.bound(ctx, c); err != nil {
+				return err
+			}
+			return t.mustBeOne(ctx, c)
+		},
+	})
 }
-
-// part returns the part of a run's usual time at which it is killed: they are spread over the run.
-func (r *Run) part(i int) float64 { return (float64(i) + 0.5) / float64(r.Kills) }
 
 func testDeleteKilled(ctx context.Context, t *trial) error {
-	met := 0
-	for i := range t.Kills {
-		c, _, err := t.provisioned(ctx)
-		if err != nil {
-			return err
-		}
-		if err := t.release(ctx, c); err != nil {
-			return err
-		}
-		if err := t.kill(ctx, c, contract.Delete, t.part(i)); err != nil {
-			return err
-		}
-		if err := t.removed(ctx, c); err != nil {
-			return err
-		}
-		n, err := t.met(ctx, c, contract.Delete)
-		if err != nil {
-			return err
-		}
-		met += n
-	}
-	return t.haveMet(met, t.Kills, contract.Delete)
+	return t.kill(ctx, killing{verb: contract.Delete, begin: t.release, end: t.removed})
 }
 
-// ask changes the size that a claim requests, to so many times that of the test.
-func (t *trial) ask(ctx context.Context, c *claim, times int64) (resource.Quantity, error) {
-	size := *resource.NewQuantity(t.Size.Value()*times, resource.BinarySI)
-	patch := fmt.Sprintf(`{"spec":{"resources":{"requests":{"storage":%q}}}}`, size.String())
+func testExpandKilled(ctx context.Context, t *trial) error {
+	return t.kill(ctx, killing{verb: contract.Expand, begin: t.growTwice, end: t.grown})
+}
+
+// twice returns the size to which volumes grow.
+func (r *Run) twice() *resource.Quantity {
+	return resource.NewQuantity(r.Size.Value()*2, resource.BinarySI)
+}
+
+// growTwice requests twice the size for a claim.
+func (t *trial) growTwice(ctx context.Context, c *claim) error {
+	patch := fmt.Sprintf(`{"spec":{"resources":{"requests":{"storage":%q}}}}`, t.twice())
 	_, err := t.Client.CoreV1().PersistentVolumeClaims(c.Namespace).Patch(ctx, c.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
 	if err != nil {
 		err = fmt.Errorf("request a larger volume: %w", err)
 	}
-	return size, err
+	return err
 }
 
-// grown waits until the PersistentVolume of a claim has a size, and checks it in the list.
-func (t *trial) grown(ctx context.Context, c *claim, size resource.Quantity) error {
+// grown waits until the PersistentVolume of a claim has twice its size, and checks it in the list.
+func (t *trial) grown(ctx context.Context, c *claim) error {
+	size := t.twice()
 	err := t.until(ctx, t.limit(), "the volume to have "+size.String(), func(ctx context.Context) (bool, error) {
-		if err := t.measure(ctx, c, contract.Expand); err != nil {
-			return false, err
-		}
 		pv, err := t.Client.CoreV1().PersistentVolumes().Get(ctx, contract.PVName(string(c.UID)), metav1.GetOptions{})
 		if err != nil {
 			return false, err
 		}
-		if pv.Spec.Capacity.Storage().Cmp(size) >= 0 {
+		if pv.Spec.Capacity.Storage().Cmp(*size) >= 0 {
 			return true, nil
 		}
 		return false, t.hopeless(ctx, c, contract.Expand)
@@ -266,46 +236,8 @@ func testExpand(ctx context.Context, t *trial) error {
 	if err != nil {
 		return err
 	}
-	size, err := t.ask(ctx, c, 2)
-	if err != nil {
+	if err := t.growTwice(ctx, c); err != nil {
 		return err
 	}
-	return t.grown(ctx, c, size)
-}
-
-func testExpandKilled(ctx context.Context, t *trial) error {
-	c, _, err := t.provisioned(ctx)
-	if err != nil {
-		return err
-	}
-	growths := min(t.Kills, 2)
-	for i := range growths {
-		if err := t.growKilled(ctx, c, int64(i+2), (float64(i)+0.5)/float64(growths)); err != nil {
-			return err
-		}
-	}
-	met, err := t.met(ctx, c, contract.Expand)
-	if err != nil {
-		return err
-	}
-	return t.haveMet(met, growths, contract.Expand)
-}
-
-// growKilled lets a volume grow to so many times its size, and kills the run.
-func (t *trial) growKilled(ctx context.Context, c *claim, times int64, part float64) error {
-	before, err := t.runsOf(ctx, c.UID, contract.Expand)
-	if err != nil {
-		return err
-	}
-	for _, run := range before {
-		c.known[run.job] = true
-	}
-	size, err := t.ask(ctx, c, times)
-	if err != nil {
-		return err
-	}
-	if err := t.kill(ctx, c, contract.Expand, part); err != nil {
-		return err
-	}
-	return t.grown(ctx, c, size)
+	return t.grown(ctx, c)
 }

@@ -35,8 +35,6 @@ type claim struct {
 	pod string
 	// disturbed says what this run has done to a Job, by the Job's name: the run after it has to do.
 	disturbed map[string]string
-	// known are the Jobs that had ended before.
-	known map[string]bool
 	// removed is set once nothing is left of it. untested is set if its removal is the matter of another
 	// promise.
 	removed, untested bool
@@ -45,14 +43,19 @@ type claim struct {
 // lookEvery is how often something is looked for.
 const lookEvery = 200 * time.Millisecond
 
-// until waits until look says so. It ends with an error of look that says that a promise is broken,
-// or that something is forbidden; other errors are those of a moment.
+// until waits until look says so. It ends with an error of look that is a verdict, or that says that
+// something is forbidden; other errors are those of a moment.
 func (r *Run) until(ctx context.Context, limit time.Duration, what string, look func(context.Context) (bool, error)) error {
+	return r.poll(ctx, lookEvery, limit, what, look)
+}
+
+// poll is until, with a time between two looks.
+func (r *Run) poll(ctx context.Context, every, limit time.Duration, what string, look func(context.Context) (bool, error)) error {
 	end, last := r.Clock.Now().Add(limit), error(nil)
 	for {
 		found, err := look(ctx)
 		switch {
-		case found || isBroken(err) || apierrors.IsForbidden(err):
+		case found || isVerdict(err) || apierrors.IsForbidden(err):
 			return err
 		case !r.Clock.Now().Before(end):
 			return errors.Join(fmt.Errorf("waited %s for %s", limit, what), err, last)
@@ -61,7 +64,7 @@ func (r *Run) until(ctx context.Context, limit time.Duration, what string, look 
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-r.Clock.After(lookEvery):
+		case <-r.Clock.After(every):
 		}
 	}
 }
@@ -88,7 +91,7 @@ func (t *trial) claim(ctx context.Context, change ...func(*corev1.PersistentVolu
 		return nil, fmt.Errorf("create a claim: %w", err)
 	}
 	t.report.Claims++
-	out := &claim{PersistentVolumeClaim: made, disturbed: map[string]string{}, known: map[string]bool{}}
+	out := &claim{PersistentVolumeClaim: made, disturbed: map[string]string{}}
 	t.claims = append(t.claims, out)
 	if t.Class.VolumeBindingMode != nil && *t.Class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer {
 		err = t.createConsumer(ctx, out)
@@ -101,9 +104,6 @@ func (t *trial) claim(ctx context.Context, change ...func(*corev1.PersistentVolu
 func (t *trial) bound(ctx context.Context, c *claim) (*corev1.PersistentVolume, error) {
 	var pv *corev1.PersistentVolume
 	err := t.until(ctx, t.limit(), "the claim "+c.Name+" to be bound", func(ctx context.Context) (bool, error) {
-		if err := t.measure(ctx, c, contract.Provision); err != nil {
-			return false, err
-		}
 		now, err := t.Client.CoreV1().PersistentVolumeClaims(c.Namespace).Get(ctx, c.Name, metav1.GetOptions{})
 		if err != nil {
 			return false, err
@@ -119,7 +119,16 @@ func (t *trial) bound(ctx context.Context, c *claim) (*corev1.PersistentVolume, 
 		return nil, t.orBroken(ctx, c, contract.Provision, err)
 	}
 	t.show("the PersistentVolume "+pv.Name, pv)
-	return pv, t.deleteConsumer(ctx, c)
+	return pv, errors.Join(t.deleteConsumer(ctx, c), whyKept(pv))
+}
+
+// whyKept returns why a volume is not deleted with its claim, nil if it is. The image may have made an
+// older volume the claim's, whose data are not this run's to delete.
+func whyKept(pv *corev1.PersistentVolume) error {
+	if policy := pv.Spec.PersistentVolumeReclaimPolicy; policy != "" && policy != corev1.PersistentVolumeReclaimDelete {
+		return notTested("the image gives the PersistentVolume %s the reclaim policy %s, so its volume remains in the storage. Remedy: test a class whose volumes are deleted", pv.Name, policy)
+	}
+	return nil
 }
 
 // provisioned returns a new claim that is bound.
@@ -154,9 +163,6 @@ func (t *trial) remove(ctx context.Context, c *claim) error {
 
 func (t *trial) removed(ctx context.Context, c *claim) error {
 	err := t.until(ctx, t.limit(), "nothing to be left of the claim "+c.Name, func(ctx context.Context) (bool, error) {
-		if err := t.measure(ctx, c, contract.Delete); err != nil {
-			return false, err
-		}
 		left, err := t.leftOf(ctx, c)
 		if err == nil && left == "" {
 			return true, nil
@@ -191,8 +197,8 @@ func (t *trial) leftOf(ctx context.Context, c *claim) (string, error) {
 		return "", err
 	}
 	pv := contract.PVName(string(c.UID))
-	if _, err := t.Client.CoreV1().PersistentVolumes().Get(ctx, pv, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-		return "the PersistentVolume " + pv, err
+	if has, err := t.Client.CoreV1().PersistentVolumes().Get(ctx, pv, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		return "the PersistentVolume " + pv, errors.Join(err, whyKept(has))
 	}
 	all, err := t.runsOf(ctx, c.UID, "")
 	if i := slices.IndexFunc(all, func(run ran) bool { return run.held }); err != nil || i >= 0 {
@@ -205,9 +211,9 @@ func (t *trial) leftOf(ctx context.Context, c *claim) (string, error) {
 	return "", err
 }
 
-// end removes the trial's claims. A promise that has failed already is not said to leak, too.
-func (t *trial) end(ctx context.Context, failed bool) error {
-	var left error
+// end removes the trial's claims, and returns why it could not. What it has left is tried again at the
+// end of the run.
+func (t *trial) end(ctx context.Context) (left error) {
 	for _, c := range t.claims {
 		if c.removed || c == t.first {
 			continue
@@ -218,9 +224,6 @@ func (t *trial) end(ctx context.Context, failed bool) error {
 				left = errors.Join(left, err)
 			}
 		}
-	}
-	if failed {
-		return nil
 	}
 	return left
 }

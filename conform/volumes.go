@@ -1,9 +1,11 @@
 package conform
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -153,9 +155,9 @@ func (t *trial) in(ctx context.Context, c *claim, script, away string) (node str
 func (t *trial) whyUnusable(ctx context.Context, pod *corev1.Pod, err error) error {
 	switch pod.Status.Phase {
 	case corev1.PodFailed:
-		return &brokenError{note: "a pod cannot use the volume: it ended with an error", output: terminationOf(pod)}
+		return &verdictError{verdict: Broken, note: "a pod cannot use the volume: it ended with an error", output: terminationOf(pod)}
 	case corev1.PodPending:
-		return &brokenError{note: "a pod cannot use the volume: " + err.Error(), output: t.eventsOf(ctx, pod)}
+		return &verdictError{verdict: Broken, note: "a pod cannot use the volume: " + err.Error(), output: t.eventOf(ctx, pod.Name)}
 	default:
 		return err
 	}
@@ -171,14 +173,25 @@ func terminationOf(pod *corev1.Pod) string {
 	return pod.Status.Message
 }
 
-// eventsOf returns the newest event about a pod.
-func (t *trial) eventsOf(ctx context.Context, pod *corev1.Pod) string {
-	list, err := t.Client.CoreV1().Events(pod.Namespace).List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.uid=" + string(pod.UID)})
+// eventOf returns the newest Warning about a claim, or about the pod with its name, or else the newest
+// event, empty if there is none.
+func (r *Run) eventOf(ctx context.Context, name string) string {
+	list, err := r.Client.CoreV1().Events(r.namespace.Name).List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.name=" + name})
 	if err != nil || len(list.Items) == 0 {
 		return ""
 	}
-	last := list.Items[len(list.Items)-1]
+	last := slices.MaxFunc(list.Items, func(a, b corev1.Event) int {
+		return cmp.Or(cmp.Compare(a.Type, b.Type), lastSeen(a).Compare(lastSeen(b))) // Normal, Warning
+	})
 	return last.Reason + ": " + last.Message
+}
+
+// lastSeen returns when an event was seen last. Which field has it depends on the reporter's client.
+func lastSeen(e corev1.Event) time.Time {
+	if e.Series != nil {
+		return e.Series.LastObservedTime.Time
+	}
+	return slices.MaxFunc([]time.Time{e.LastTimestamp.Time, e.EventTime.Time}, time.Time.Compare)
 }
 
 // Scripts that write and read a token. What they print is the message of the container.
@@ -225,8 +238,9 @@ func testClone(ctx context.Context, t *trial) error {
 		return broken("the PersistentVolume has the annotation %s: %q, and not %s", contract.AnnCloneOf, pv.Annotations[contract.AnnCloneOf], want)
 	}
 	if t.Mount == "" {
-		t.note = "its data were not compared: --mount=IMAGE"
-	} else if _, err := t.in(ctx, c, fmt.Sprintf(reads, source.UID), ""); err != nil {
+		return t.whyNotMounted()
+	}
+	if _, err := t.in(ctx, c, fmt.Sprintf(reads, source.UID), ""); err != nil {
 		return err
 	}
 	return errors.Join(t.remove(ctx, c), t.remove(ctx, source))

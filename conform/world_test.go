@@ -1,6 +1,7 @@
 package conform_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,10 +44,14 @@ type world struct {
 	breaks string
 	// interrupt is called with each result, and may stop the run.
 	interrupt func(conform.Result, func())
+	// interruptAt is the number of the request with which the run is stopped, 0 for none.
+	interruptAt int
 
 	mu sync.Mutex
-	// closed is set while PersistentVolumes are refused.
-	closed bool
+	// closed is set while PersistentVolumes are refused. late is set if another API server still accepts
+	// them then, and policy is the reclaim policy that the image gives them, empty for that of the class.
+	closed, late bool
+	policy       corev1.PersistentVolumeReclaimPolicy
 	// volumes are those of the storage, by the UID of their claim. half are those that a run is at
 	// work on, by verb and UID.
 	volumes map[string]audit.Volume
@@ -73,8 +78,9 @@ func inWorld(t *testing.T, breaks string, test func(*world)) {
 	})
 }
 
-// client returns a client of an API server that also has what the cluster in memory leaves out.
-func (w *world) client() *fake.Clientset {
+// client returns a client of an API server that also has what the cluster in memory leaves out. It calls
+// stop with the request that a run is to be interrupted at.
+func (w *world) client(stop func()) *fake.Clientset {
 	client := w.Server.Client(fakecluster.User)
 	locked := func(does func(clienttesting.Action) (runtime.Object, error)) clienttesting.ReactionFunc {
 		return func(a clienttesting.Action) (bool, runtime.Object, error) {
@@ -103,6 +109,13 @@ func (w *world) client() *fake.Clientset {
 		}
 		return a.(clienttesting.CreateActionImpl).Object, nil
 	}))
+	requests := 0
+	client.PrependReactor("*", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
+		if requests++; requests == w.interruptAt {
+			stop()
+		}
+		return false, nil, nil
+	})
 	client.PrependReactor("delete", "*", func(a clienttesting.Action) (bool, runtime.Object, error) {
 		w.mustBeOwn(a.(clienttesting.DeleteActionImpl))
 		return false, nil, nil
@@ -128,8 +141,10 @@ func (w *world) conform(change ...func(*conform.Run)) (report *conform.Report, e
 	if len(faults) > 0 {
 		w.T.Fatalf("%v", faults)
 	}
+	ctx, stop := context.WithCancel(w.Context())
+	defer stop()
 	run := &conform.Run{
-		Client: w.client(), Clock: clock.RealClock{}, Class: class, Config: cfg, List: w.list, ClusterUID: clusterU,
+		Client: w.client(stop), Clock: clock.RealClock{}, Class: class, Config: cfg, List: w.list, ClusterUID: clusterU,
 		Options: conform.Options{Size: resource.MustParse("1Gi"), Kills: 1, Provoke: conform.Provocations{
 			"bad-config": {Data: map[string]string{"mode": "wrong"}}, "bad-credentials": {Data: map[string]string{"login": "wrong"}}, "no-capacity": {Data: map[string]string{"room": "none"}},
 		}},
@@ -141,8 +156,6 @@ func (w *world) conform(change ...func(*conform.Run)) (report *conform.Report, e
 	ended := false
 	go func() {
 		defer close(done)
-		ctx, stop := context.WithCancel(w.Context())
-		defer stop()
 		report, err = run.Do(ctx, func(result conform.Result) {
 			if w.interrupt != nil {
 				w.interrupt(result, stop)
@@ -258,10 +271,11 @@ func (w *world) create(r *fakecluster.Run) *fakecluster.Exit {
 
 func (w *world) writePV(r *fakecluster.Run) *fakecluster.Exit {
 	delete(w.half, string(r.Verb)+r.Request.UID)
-	if w.closed {
+	if w.closed && !w.late {
 		return exit(contract.ExitTempFail, refusal)
 	}
 	r.WritePV(func(pv *corev1.PersistentVolume) {
+		pv.Spec.PersistentVolumeReclaimPolicy = cmp.Or(w.policy, pv.Spec.PersistentVolumeReclaimPolicy)
 		if w.breaks == "provision-pv" {
 			pv.Spec.StorageClassName = "another"
 		}

@@ -36,7 +36,7 @@ func conformCommand() *cobra.Command {
 		Use:   "conform CLASS",
 		Short: "Test whether the image of a class keeps the contract",
 		Long: "conform creates claims of the class in a namespace of its own, kills pods of their Jobs, and says of each promise of the contract whether the image keeps it.\n" +
-			"It needs a cluster in which the class is served, and deletes what it has created. The exit code is 1 if a promise is broken, and 2 if one could not be tested.",
+			"It needs a cluster in which the class is served, and deletes what it has created. The exit code is 1 if a promise is broken, and 2 if one has failed or none is kept.",
 		Example: "  kubectl flex conform gold\n  kubectl flex conform gold --mount=registry.example/busybox:1 --provoke=gold.yaml",
 		Args:    cobra.ExactArgs(1),
 		RunE:    func(cmd *cobra.Command, args []string) error { return c.run(cmd, args[0]) },
@@ -49,8 +49,8 @@ func conformCommand() *cobra.Command {
 func (c *conforming) addOwnFlags(f *pflag.FlagSet) {
 	f.StringSliceVar(&c.Only, "only", nil, "test only these promises: PROMISE,PROMISE")
 	f.StringArrayVar(&c.skip, "skip", nil, "do not test a promise: PROMISE=REASON; may be repeated")
-	f.StringVar(&c.size, "size", "1Gi", "size of each volume. Volumes grow to three times that size")
-	f.IntVar(&c.Kills, "kills", 3, "how many Jobs of each verb are killed")
+	f.StringVar(&c.size, "size", "1Gi", "size of each volume. Volumes grow to twice that size")
+	f.IntVar(&c.Kills, "kills", 3, "how many Jobs of each verb are killed at work")
 	f.StringVar(&c.Mount, "mount", "", "image with a shell, by which volumes are mounted, written to and read; default: none is mounted")
 	f.StringVar(&c.provoke, "provoke", "", "YAML file that says how the image is made to refuse a claim")
 	f.BoolVar(&c.Keep, "keep", false, "keep the objects of a promise that is broken, and their namespace")
@@ -94,6 +94,9 @@ func (c *conforming) run(cmd *cobra.Command, class string) error {
 		err = test.PrintHead(cmd.OutOrStdout())
 		say = func(result conform.Result) { err = cmp.Or(err, result.Print(cmd.OutOrStdout())) }
 	}
+	defer context.AfterFunc(cmd.Context(), func() {
+		_, _ = fmt.Fprintln(cmd.ErrOrStderr(), "interrupted: what the test has created is deleted, which may take minutes. A second interrupt leaves it, and this deletes it: kubectl delete namespace --selector="+conform.LabelRun)
+	})()
 	report, failed := test.Do(cmd.Context(), say)
 	if report == nil {
 		return failed

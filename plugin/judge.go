@@ -228,6 +228,7 @@ func judgeFailure(r *Report, o *observe.Observation, last decide.Run) {
 	_, _, why := act.EventTarget(o, last)
 	r.fail(decide.Problem{Reason: why, Note: note})
 	r.failed = string(last.Outcome.Verdict)
+	r.Remedy, _, _ = strings.Cut(r.Remedy, "; "+r.failed+" (") // the chain says how which Job ended
 	if last.Outcome.Verdict != contract.NotStarted {
 		r.Cause, r.Remedy = quote.Lines(note), ""
 	}

@@ -38,7 +38,7 @@ func renderCommand() *cobra.Command {
 		Long: "render reads a PersistentVolumeClaim and the StorageClass, ConfigMap and ServiceAccount that serve it, and prints the Job of its first attempt. The container's request.json and\n" +
 			"pv.json are annotations of the pod. It needs no cluster. A claim without a UID, or without a selected node where it needs one, gets an example.",
 		Example: "  kubectl flex render -f my-filer.yaml -f claim.yaml",
-		Args:    cobra.NoArgs,
+		Args:    noFileButByFlag,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			job, err := Render(cmd.Context(), files, cmd.InOrStdin(), serving)
 			if err != nil {
@@ -52,7 +52,7 @@ func renderCommand() *cobra.Command {
 			return err
 		},
 	}
-	cmd.Flags().StringArrayVarP(&files, "filename", "f", nil, "file with manifests, or - for the standard input; may be repeated")
+	addFiles(cmd, &files)
 	serving.AddFlags(cmd.Flags())
 	return cmd
 }

@@ -48,7 +48,7 @@ func validateCommand() *cobra.Command {
 		Long: "validate reads ConfigMaps with the label type=provisioner-config, and the StorageClasses and ServiceAccounts beside them, and prints every error and warning that the\n" +
 			"dispatcher would find. It needs no cluster. The dispatcher's flags --allow and --provisioner-name are those of its Deployment, if that is in the files, or of the command.",
 		Example: "  kubectl flex validate -f my-filer.yaml\n  kubectl kustomize deploy/examples/btrfs | kubectl flex validate -f -",
-		Args:    cobra.NoArgs,
+		Args:    noFileButByFlag,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			v, err := Validate(files, cmd.InOrStdin(), serving)
 			if err != nil {
@@ -64,11 +64,25 @@ func validateCommand() *cobra.Command {
 			return err
 		},
 	}
-	cmd.Flags().StringArrayVarP(&files, "filename", "f", nil, "file with manifests, or - for the standard input; may be repeated")
+	addFiles(cmd, &files)
 	cmd.Flags().StringVarP(&output, "output", "o", "", "json or yaml; default: text for people")
 	cmd.Flags().StringVar(&serving.Provisioner, "provisioner-name", contract.ProvisionerName, "provisioner name in StorageClasses, the same as that of the dispatcher")
 	serving.AddAllow(cmd.Flags())
 	return cmd
+}
+
+// addFiles adds the flag that names files with manifests.
+func addFiles(cmd *cobra.Command, files *[]string) {
+	cmd.Flags().StringArrayVarP(files, "filename", "f", nil, "file with manifests, or - for the standard input; may be repeated")
+	_ = cmd.MarkFlagRequired("filename") // it exists
+}
+
+// noFileButByFlag returns an error for an argument: most people mean a file.
+func noFileButByFlag(_ *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return fmt.Errorf("%s is no flag: a file is named by --filename", quote.Name(args[0]))
+	}
+	return nil
 }
 
 // manifests are the objects of files that a config is judged by.
@@ -206,10 +220,10 @@ func (m *manifests) judge(cm configInFile, class *storagev1.StorageClass, provis
 		out.Errors = append(out.Errors, quote.Line(fault.Error()))
 	}
 	if class.Provisioner != provisioner {
-		out.Errors = append(out.Errors, fmt.Sprintf("the class %s has the provisioner %s, and not %s", class.Name, quote.Name(class.Provisioner), provisioner))
+		out.Errors = append(out.Errors, fmt.Sprintf("the class %s has the provisioner %s, and not %s", quote.Name(class.Name), quote.Name(class.Provisioner), provisioner))
 	}
 	if account := m.account(cm.Namespace, cfg.ServiceAccount); account != nil && account.Labels[contract.LabelProvisioner] != "true" {
-		out.Errors = append(out.Errors, fmt.Sprintf("the ServiceAccount %s lacks the label %s=true", account.Name, contract.LabelProvisioner))
+		out.Errors = append(out.Errors, fmt.Sprintf("the ServiceAccount %s lacks the label %s=true", quote.Name(account.Name), contract.LabelProvisioner))
 	}
 	for _, warning := range cfg.Warnings {
 		out.Warnings = append(out.Warnings, quote.Line(warning))

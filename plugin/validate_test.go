@@ -110,6 +110,19 @@ func TestFilesWithoutAConfigAreAnError(t *testing.T) {
 	}
 }
 
+func TestAFileIsNamedByItsFlag(t *testing.T) {
+	for _, command := range []string{"validate", "render"} {
+		for want, args := range map[string][]string{
+			`required flag(s) "filename"`:                          {command},
+			"filer.yaml is no flag: a file is named by --filename": {command, "filer.yaml"},
+		} {
+			if said, err := execute(args...); err == nil || !strings.Contains(err.Error(), want) || plugin.ExitCode(err) != plugin.ExitFailed {
+				t.Errorf("%q: error %v, want one with %q; it says %q", args, err, want, said)
+			}
+		}
+	}
+}
+
 func TestTheJobOfAClaimIsRendered(t *testing.T) {
 	text := strings.ReplaceAll(filer, "%s", "") + `---
 apiVersion: v1

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"syscall"
 	"time"
 
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/quote"
@@ -16,8 +17,9 @@ import (
 func main() { os.Exit(execute()) }
 
 func execute() int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends the command at once, whatever it cleans up
 	err := plugin.Command(time.Now).ExecuteContext(ctx)
 	if err != nil && !errors.Is(err, plugin.ErrFound) {
 		fmt.Fprintln(os.Stderr, "error:", quote.Lines(err.Error())) // it may quote what others have written

@@ -100,7 +100,7 @@ func Files(name string, kind Kind) (map[string]string, error) {
 			return nil, err
 		}
 	}
-	for _, file := range []string{"Makefile", "README.md"} {
+	for _, file := range []string{"Makefile", "README.md", "provoke.yaml"} {
 		if out[file], err = render(file, of); err != nil {
 			return nil, err
 		}

@@ -11,8 +11,10 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/flex-provisioner/flex-provisioner/conform"
 	"github.com/flex-provisioner/flex-provisioner/plugin/scaffold"
 )
 
@@ -36,12 +38,22 @@ func filesOf(t *testing.T, kind scaffold.Kind) map[string]string {
 	return files
 }
 
+func TestTheProvisionerIsProvokedToRefuseAClaim(t *testing.T) {
+	for kind := range kinds {
+		files := filesOf(t, kind)
+		provocations, err := conform.ReadProvocations([]byte(files["provoke.yaml"]))
+		if err != nil || *provocations["refuses"].VolumeMode != corev1.PersistentVolumeBlock || !strings.Contains(files[scaffold.Script], "[ \"$FLEX_VOLUME_MODE\" = Filesystem ] || flex refuse") {
+			t.Errorf("%s: %v, %v", kind, provocations, err)
+		}
+	}
+}
+
 // What keeps a name of a recipe would change the recipe's objects.
 func TestEachObjectHasTheNameOfTheProvisioner(t *testing.T) {
 	ofRecipes := regexp.MustCompile(`nfs-(provisioner|export)|: nfs\b|directory-provisioner|node-directory|\bNAME\b|isolated|\.sh\b|configmaps/|deploy/examples`)
 	for kind, objects := range kinds {
 		files := filesOf(t, kind)
-		if got, want := slices.Sorted(maps.Keys(files)), []string{"Dockerfile", "Makefile", "README.md", name + ".yaml", scaffold.Script}; !slices.Equal(got, want) {
+		if got, want := slices.Sorted(maps.Keys(files)), []string{"Dockerfile", "Makefile", "README.md", name + ".yaml", scaffold.Script, "provoke.yaml"}; !slices.Equal(got, want) {
 			t.Errorf("%s: the files %q, want %q", kind, got, want)
 		}
 		var got []string
@@ -119,7 +131,7 @@ func TestTheMakefileBuildsAndAppliesTheFolder(t *testing.T) {
 		calls := runMake(t, dir, "image", "push", "apply", "conform")
 		for _, call := range []string{
 			"podman build -f Dockerfile -t localhost/my-filer-provisioner:dev root\n", "podman push localhost/my-filer-provisioner:dev\n",
-			"kubectl flex validate --filename=my-filer.yaml", "kubectl apply -f my-filer.yaml\n", "kubectl flex conform my-filer\n",
+			"kubectl flex validate --filename=my-filer.yaml", "kubectl apply -f my-filer.yaml\n", "kubectl flex conform my-filer --provoke=provoke.yaml\n",
 		} {
 			if !strings.Contains(calls, call) {
 				t.Errorf("%s: the calls lack %q:\n%s", kind, call, calls)

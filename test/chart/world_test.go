@@ -27,6 +27,9 @@ const (
 
 type object = map[string]any
 
+// chart is the folder or the archive that is rendered.
+var chart = filepath.Join(repository, "deploy", "chart")
+
 // render returns the documents that helm would apply with these values, sorted by file.
 func render(t *testing.T, values string) []string {
 	t.Helper()
@@ -37,10 +40,26 @@ func render(t *testing.T, values string) []string {
 	return documents
 }
 
-// renderIn renders for a release in a namespace. The values are judged by the schema first.
+// renderIn renders for a release in a namespace.
 func renderIn(t *testing.T, namespace, values string) ([]string, error) {
 	t.Helper()
-	c, err := loader.Load(filepath.Join(repository, "deploy", "chart"))
+	files, err := filesOf(t, namespace, values)
+	if err != nil {
+		return nil, err
+	}
+	var documents []string
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if strings.HasSuffix(name, ".yaml") {
+			documents = append(documents, strings.Split(files[name], "\n---\n")...)
+		}
+	}
+	return documents, nil
+}
+
+// filesOf returns what Helm makes of each template. The values are judged by the schema first.
+func filesOf(t *testing.T, namespace, values string) (map[string]string, error) {
+	t.Helper()
+	c, err := loader.Load(chart)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,17 +72,7 @@ func renderIn(t *testing.T, namespace, values string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	files, err := engine.Render(c, all)
-	if err != nil {
-		return nil, err
-	}
-	var documents []string
-	for _, name := range slices.Sorted(maps.Keys(files)) {
-		if strings.HasSuffix(name, ".yaml") {
-			documents = append(documents, strings.Split(files[name], "\n---\n")...)
-		}
-	}
-	return documents, nil
+	return engine.Render(c, all)
 }
 
 // decode returns the objects of documents by kind, namespace and name.
@@ -118,6 +127,17 @@ func kustomize(t *testing.T, kustomization string) map[string]object {
 		t.Fatal(err)
 	}
 	return decode(t, strings.Split(string(out), "\n---\n"))
+}
+
+// byHelm makes the objects of manifests those that Helm has: it makes the namespace of its release
+// itself, and must keep the others.
+func byHelm(objects map[string]object) {
+	delete(objects, "Namespace "+namespace)
+	for _, o := range objects {
+		if o["kind"] == "Namespace" {
+			o["metadata"].(object)["annotations"] = object{"helm.sh/resource-policy": "keep"}
+		}
+	}
 }
 
 // folded collapses white space in all strings: kustomize folds the lines of long ones anew.

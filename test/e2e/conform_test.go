@@ -51,7 +51,9 @@ func (w *world) mustKeep(class string, promises []string, args ...string) {
 	w.t.Helper()
 	c, code := w.conform(class, args...)
 	equal(w.t, "the exit code", code, 0)
-	equal(w.t, "the broken promises", strings.Join(c.of("BROKEN"), " "), "")
+	for _, verdict := range []string{"BROKEN", "not tested", "failed"} {
+		equal(w.t, "the promises that are "+verdict, strings.Join(c.of(verdict), " "), "")
+	}
 	equal(w.t, "what is left", strings.Join(c.Left, " "), "")
 	for _, name := range promises {
 		if !slices.Contains(c.of("kept"), name) {
@@ -71,16 +73,33 @@ func (w *world) mustKeep(class string, promises []string, args ...string) {
 func TestConformOfShippedClassesKeepsAll(t *testing.T) {
 	w := newWorld(t, "conform")
 	w.mustKeep(cinderClass, []string{
-		"provision", "provision-pv", "list", "delete", "provision-again", "provision-abandoned", "expand", "refuses", "undo-refused", "batch", "mount", "quiet",
-	}, "--mount="+bashImage)
+		"provision", "provision-pv", "list", "delete", "provision-again", "provision-abandoned", "provision-killed", "delete-killed", "expand", "expand-killed", "refuses", "undo-refused", "batch", "mount", "quiet",
+	}, "--mount="+bashImage, "--kills=1")
 	for _, node := range []string{"1", "2"} {
 		w.hasBtrfs(node)
 	}
 	w.apply("btrfs")
 	w.mustKeep("btrfs", []string{
-		"provision", "provision-pv", "delete", "provision-again", "provision-abandoned", "expand", "refuses", "undo-refused", "mount", "clone",
+		"provision", "provision-pv", "delete", "provision-again", "provision-abandoned", "provision-killed", "delete-killed", "expand", "expand-killed", "refuses", "undo-refused", "mount", "clone",
 	}, "--mount="+bashImage, "--size=64Mi")
-	w.mustKeep(directoryClass, []string{"provision", "provision-pv", "delete", "provision-again", "provision-abandoned"})
+	w.mustKeep(directoryClass, []string{"provision", "provision-pv", "delete", "provision-again", "provision-abandoned", "provision-killed", "delete-killed"})
+}
+
+// What kubectl flex new has written keeps every promise before anything in it is changed.
+func TestConformOfNewProvisionersKeepsAll(t *testing.T) {
+	for kind, name := range map[string]string{"network": "conform-network", "node": "conform-node"} {
+		t.Run(kind, func(t *testing.T) {
+			w := newWorld(t, name)
+			if kind == "network" {
+				w.export(name + "-export")
+			}
+			dir := w.made(name, kind, "PersistentVolume")
+			w.remove(func() { w.removeJobsThatMount(name + "-export") })
+			w.mustKeep(name, []string{
+				"provision", "provision-pv", "delete", "provision-again", "provision-abandoned", "provision-killed", "delete-killed", "refuses", "undo-refused",
+			}, "--kills=1", "--provoke="+filepath.Join(dir, "provoke.yaml"))
+		})
+	}
 }
 
 // The image keeps every promise but one, of which the key breaks has the name. That one is found, and
