@@ -131,16 +131,9 @@ check: deps lint ## lint, format and go.mod: everything a machine can tell witho
 	go vet ./...
 	go vet -tags e2e,long,storms,everyday,mutants,recipes ./test/e2e ./test/mutants ./test/recipes/...
 
-# The binaries are stripped, so that of each linked package every known vulnerability is reported, called or not. The first look says which
-# are called. The database of known vulnerabilities is on the internet. Where there is none, name a copy: VULNDB=file:///DIRECTORY
-VULNDB ?= https://vuln.go.dev
-
 .PHONY: vuln
 vuln: build ## known vulnerabilities in the code, and in the binaries as they ship; needs the internet, or VULNDB=file:///DIRECTORY
-	$(TOOL) govulncheck -db=$(VULNDB) ./...
-	@for binary in $(BINARIES:%=bin/%); do \
-	  echo "$$binary:"; $(TOOL) govulncheck -db=$(VULNDB) -mode=binary "$$binary" || exit; \
-	done
+	@VULNDB=$(VULNDB) hack/vuln.sh
 
 .PHONY: images
 images: deps build ## build every image FROM scratch with buildah (root)
