@@ -34,7 +34,7 @@ name_images() {
 # notes: what CHANGELOG.md says of the version, or of the next one.
 notes() {
   local of=$VERSION
-  grep -q "^## $of\( \|$\)" CHANGELOG.md || { of=Unreleased; echo "CHANGELOG.md has no heading \"## $VERSION\": the notes are those of \"## Unreleased\"" >&2; }
+  grep -q "^## $of\( \|$\)" CHANGELOG.md || { of=$(awk '/^## / { print $2; exit }' CHANGELOG.md); echo "CHANGELOG.md has no heading \"## $VERSION\": the notes are those of \"## $of\"" >&2; }
   awk -v of="$of" '/^## / { on = $2 == of } on' CHANGELOG.md
 }
 
