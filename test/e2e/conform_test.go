@@ -81,8 +81,8 @@ func TestConformOfShippedClassesKeepsAll(t *testing.T) {
 	w.apply("btrfs")
 	w.mustKeep("btrfs", []string{
 		"provision", "provision-pv", "delete", "provision-again", "provision-abandoned", "provision-killed", "delete-killed", "expand", "expand-killed", "refuses", "undo-refused", "mount", "clone",
-	}, "--mount="+bashImage, "--size=64Mi")
-	w.mustKeep(directoryClass, []string{"provision", "provision-pv", "delete", "provision-again", "provision-abandoned", "provision-killed", "delete-killed"})
+	}, "--mount="+bashImage, "--size=64Mi", "--kills=1")
+	w.mustKeep(directoryClass, []string{"provision", "provision-pv", "delete", "provision-again", "provision-abandoned", "provision-killed", "delete-killed"}, "--kills=1")
 }
 
 // What kubectl flex new has written keeps every promise before anything in it is changed.
