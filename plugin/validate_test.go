@@ -56,21 +56,6 @@ func TestFaultsOfAConfigAreFoundInItsFile(t *testing.T) {
 	}
 }
 
-// Whoever has written a file chooses its names.
-func TestNamesInFilesDoNotReachTheTerminal(t *testing.T) {
-	text := strings.NewReplacer("gold", `"gold\e[2J"`, "filer, namespace", `"filer\e[2J", namespace`, "service-account-name: filer", `service-account-name: "filer\e[2J"`, "%s", "").Replace(filer) +
-		"---\napiVersion: v1\nkind: ServiceAccount\nmetadata: {name: \"filer\\e[2J\", namespace: flex-provisioner}\n" +
-		"---\napiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {name: \"gold\\e[2J\"}\nprovisioner: \"example.com/other\\e[2J\"\n"
-	var out bytes.Buffer
-	cmd := plugin.Command(time.Now)
-	cmd.SetIn(strings.NewReader(text))
-	cmd.SetOut(&out)
-	cmd.SetArgs([]string{"validate", "-f", "-"})
-	if err := cmd.Execute(); !errors.Is(err, plugin.ErrFound) || !strings.Contains(out.String(), "example.com/other") || strings.ContainsRune(out.String(), '\x1b') {
-		t.Errorf("%v: %q", err, out.String())
-	}
-}
-
 // The ConfigMaps of the repository are what people copy.
 func TestTheShippedConfigsAreValid(t *testing.T) {
 	files, err := filepath.Glob("../configmaps/*.yaml")

@@ -15,18 +15,18 @@ needs known_hosts
 
 # on_box WORD...: runs the program on-box on the host FLEX_BOX with these arguments; its input is this one's. A shell there reads the
 # words, so they have only characters that no shell interprets, and no blank: each would be in the place of another. The program chooses
-# the exit code, and says why.
+# the exit code, and says why. What it prints is in the file said: no limit of this pod's files holds for its log, which the node writes.
 on_box() {
   local code=0 word
   for word; do
     [[ $word =~ ^[A-Za-z0-9._:/+=-]+$ ]] || flex misconfigured "names on the box may have only letters, digits, and . _ : / + = -: $word"
   done
   ssh -F none -T -i "$secret/key" -o "UserKnownHostsFile=$secret/known_hosts" -o StrictHostKeyChecking=yes -o BatchMode=yes -o IdentitiesOnly=yes \
-    -o ConnectTimeout=10 -o ServerAliveInterval=10 -- "$FLEX_BOX" "set -- $*; $(<"${0%/*}/on-box")" 2>"$work/log" || code=$?
-  cat "$work/log" >&2
+    -o ConnectTimeout=10 -o ServerAliveInterval=10 -- "$FLEX_BOX" "set -- $*; $(<"${0%/*}/on-box")" >"$work/said" 2>"$work/log" || code=$?
+  tail -c 65536 "$work/log" >&2
   case $code in
     0) return 0 ;;
-    255) ;; # ssh's own
+    255 | 153) ;; # ssh's own, and that it was ended by the limit
     *) exit "$code" ;;
   esac
   ! grep -q "Permission denied (" "$work/log" || flex denied "the box refuses the key of the Secret"

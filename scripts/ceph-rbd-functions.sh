@@ -19,7 +19,7 @@ ceph() {
   rbd --conf /dev/null --mon-host "$FLEX_MONITORS" --id "$(<$secret/userID)" --keyfile $secret/userKey --pool "$FLEX_POOL" \
     --client-mount-timeout 20 --rados-mon-op-timeout 20 --rados-osd-op-timeout 60 "$@" >"$work/out" 2>"$work/log" || code=$?
   case $code in 0) return 0 ;; 2) return 2 ;; esac
-  cat "$work/log" >&2
+  tail -c 65536 "$work/log" >&2
   if [ -z "$made" ] && { [ $code = 13 ] || grep -q "Operation not permitted" "$work/log"; }; then # 77 promises that nothing was made
     flex denied "Ceph refuses the user of the Secret: an administrator must correct its key, or what it may do in the pool" || exit
   fi
@@ -61,7 +61,7 @@ completed() { ceph image-meta get "$1" flex && [ "$(jq -r .volume "$work/out")" 
 drop_snapshots() {
   ceph ls --long --format json
   if grep "^rbd: error" "$work/log" | grep -qvF "(2) No such file or directory"; then # it leaves out an image, and succeeds
-    cat "$work/log" >&2
+    tail -c 65536 "$work/log" >&2
     flex again "Ceph does not show all images of the pool; the provisioner tries again"
   fi
   images=$(jq -r ".[] | select(.snapshot == env.FLEX_PV_NAME).image | select($ours)" "$work/out")

@@ -1,9 +1,9 @@
 #!/bin/bash
 # A provisioner for a storage with a REST API: the script to copy for an appliance, whose paths, bodies and fields are in find_volumes
-# and below. No text of a user becomes part of a URL.
+# and below. No text of a user becomes part of a URL, and of the storage's only an ID: any other could lead to what is beside the volumes.
 set -euo pipefail; ulimit -f 32768 # KiB: a storage may answer without an end, and would fill the node's disk before the kubelet sees it
 [ -n "${FLEX_CLAIM_UID:-}" ] || exec flex each 8 "$0" "$@" # a batch: this script again, for each request
-secret=/etc/flex/secret work=$(mktemp -d) lost='' grows='' unread="there are no volumes in the answer of the storage; the provisioner tries again"
+secret=/etc/flex/secret work=$(mktemp -d) lost='' grows='' unread="there are no volumes in the answer of the storage, or one has an ID of another form; the provisioner tries again"
 export CURL_CA_BUNDLE=$secret/ca.crt # for https; there are no other CAs in the image
 [ -r $secret/header ] || flex misconfigured "the Secret lacks the file header"; [ -n "${FLEX_API:-}" ] || flex misconfigured "the config lacks the key api"
 
@@ -11,7 +11,7 @@ export CURL_CA_BUNDLE=$secret/ca.crt # for https; there are no other CAs in the 
 # repeated: each must be one that the storage recognizes. curl reads the login from the file: arguments can be seen.
 ask() {
   for pause in 1 2 0; do
-    status=$(curl --silent --show-error --connect-timeout 5 --max-time "${FLEX_ANSWER_TIMEOUT:-30}" --request "$1" \
+    status=$(curl --silent --show-error --globoff --connect-timeout 5 --max-time "${FLEX_ANSWER_TIMEOUT:-30}" --request "$1" \
       --header "@$secret/header" --header "Content-Type: application/json" \
       ${4:+--header "$4"} ${3:+--data "$3"} --output "$work/answer" --write-out '%{http_code}' "$FLEX_API$2") || status=000
     case $status in 000 | 408 | 429 | 50[0-6]) lost=yes && sleep $pause ;; *) return 0 ;; esac
@@ -31,7 +31,7 @@ judge() {
 # find_volumes JQ: writes what JQ makes of each volume of the claim to a file, a line each. An API with pages needs a loop here.
 find_volumes() {
   ask GET "/volumes?uid=$FLEX_CLAIM_UID"; judge
-  jq -ncr "input.volumes[] | select(.metadata.uid == env.FLEX_CLAIM_UID) | $1" "$work/answer" >"$work/found" || flex again "$unread"
+  jq -ncr "input.volumes[] | select(.metadata.uid == env.FLEX_CLAIM_UID) | .id |= (tostring | select(test(\"\\\\A[0-9A-Za-z][0-9A-Za-z._-]*\\\\z\")) // error) | $1" "$work/answer" >"$work/found" || flex again "$unread"
 }
 provision() {
   [ "$FLEX_VOLUME_MODE" = Filesystem ] || flex refuse "the storage has no raw devices: request volumeMode Filesystem"
@@ -43,7 +43,7 @@ provision() {
   flex pv "$(jq -sc '.[0] | {spec: {capacity: {storage: "\(.bytes)"}, nfs: {server, path}}}' "$work/found")"
 }
 expand() {
-  grows=yes; find_volumes '"\(.bytes) \(.id)"'; [ -s "$work/found" ] || flex again "the storage does not have the volume: an administrator must look for it"
+  grows=yes; find_volumes '"\(.bytes | tonumber) \(.id)"'; [ -s "$work/found" ] || flex again "the storage does not have the volume: an administrator must look for it"
   while read -r bytes id; do [ "$bytes" -ge "$FLEX_SIZE" ] || { ask PATCH "/volumes/$id" "{\"bytes\":$FLEX_SIZE}"; judge; }; done <"$work/found"
 }
 delete() { # with FLEX_LISTED_VOLUME that volume alone. It is not there if an earlier run has deleted it

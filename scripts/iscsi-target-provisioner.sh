@@ -27,8 +27,8 @@ case $1 in
     flex secret --delete
     ;;
   list)
-    on_box list "$FLEX_DIRECTORY" none none 0 none </dev/null >"$work/volumes" # of each its size and its note
-    jq -c 'input as $note | $note + {size: .}' "$work/volumes" >"$work/list"
+    on_box list "$FLEX_DIRECTORY" none none 0 none </dev/null # prints of each its size and its note
+    jq -c 'input as $note | $note + {size: .}' "$work/said" >"$work/list"
     show_list
     ;;
   *) echo "this image has no verb $1"; exit 64 ;;

@@ -24,9 +24,9 @@ provision() {
 }
 
 list() {
-  box list >"$work/volumes" </dev/null
+  box list </dev/null
   jq -Rc 'capture("^ *(?<volume>pvc-(?<uid>[^ ]+)) +(?<size>[0-9]+) +(.*,)?flex[.](?<note>[A-Za-z0-9+/=]+)")
-    | (.note | @base64d | fromjson) + {uid, volume, size: (.size | tonumber)}' "$work/volumes" >"$work/list"
+    | (.note | @base64d | fromjson) + {uid, volume, size: (.size | tonumber)}' "$work/said" >"$work/list"
   show_list
 }
 

@@ -13,14 +13,14 @@ box() { on_box "$1" "$FLEX_PARENT" "$name" "${2:-0}" "${3:-none}" </dev/null; }
 provision() {
   [ "$FLEX_VOLUME_MODE" = Filesystem ] || flex refuse "a directory cannot be a raw block device: request volumeMode Filesystem"
   flex note "$work/note" # what an audit needs to know of the claim
-  box provision "$FLEX_SIZE" "$(jq -r @base64 "$work/note")" >"$work/path"
-  flex pv "$(jq -nc --arg path "$(cat "$work/path")" '{spec: {nfs: {server: env.FLEX_NFS_SERVER, $path}}}')"
+  box provision "$FLEX_SIZE" "$(jq -r @base64 "$work/note")"
+  flex pv "$(jq -nc --arg path "$(cat "$work/said")" '{spec: {nfs: {server: env.FLEX_NFS_SERVER, $path}}}')"
 }
 
 list() {
-  box list >"$work/volumes"
+  box list
   jq -Rc 'split("\t") | select(.[3] != "-") | (.[3] | @base64d | fromjson)
-    + {volume: .[0], size: (.[1] | tonumber), createdAt: (.[2] | tonumber | todate)}' "$work/volumes" >"$work/list"
+    + {volume: .[0], size: (.[1] | tonumber), createdAt: (.[2] | tonumber | todate)}' "$work/said" >"$work/list"
   show_list
 }
 

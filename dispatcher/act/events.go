@@ -29,9 +29,10 @@ import (
 const maxNote = 1020
 
 // emit emits one event about an object. related is the Job or ConfigMap that is the cause, or nil. A
-// note quotes what others have written: nothing in it may move the cursor of a terminal.
+// note quotes what others have written, and a reason may be what a kubelet says: nothing in them may
+// move the cursor of a terminal.
 func (a *Actor) emit(regarding, related runtime.Object, kind, why, note string) {
-	note = quote.Lines(note)
+	why, note = quote.Line(why), quote.Lines(note)
 	if len(note) > maxNote {
 		cut := maxNote
 		for !utf8.RuneStart(note[cut]) {

@@ -44,12 +44,12 @@ func TestAnotherCauseIsAnotherEvent(t *testing.T) {
 	})
 }
 
-// Claims, storages and images choose texts that events quote.
+// Claims, storages and images choose texts that events quote, and a kubelet a reason.
 func TestAnEventMovesNoCursorOfATerminal(t *testing.T) {
 	recorder := events.NewFakeRecorder(1)
 	a := &Actor{Recorder: recorder}
-	a.emit(&corev1.PersistentVolumeClaim{}, nil, corev1.EventTypeWarning, "FailedCreate", "the quota\x1b[2J\tof\nyou\u202e")
-	if got, want := <-recorder.Events, "Warning FailedCreate the quota[2J of\nyou"; got != want {
+	a.emit(&corev1.PersistentVolumeClaim{}, nil, corev1.EventTypeWarning, "Failed\x1b\nCreate", "the quota\x1b[2J\tof\nyou\u202e")
+	if got, want := <-recorder.Events, "Warning Failed Create the quota[2J of\nyou"; got != want {
 		t.Errorf("the event is %q, want %q", got, want)
 	}
 }

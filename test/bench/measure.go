@@ -47,7 +47,7 @@ func measure(ctx context.Context, s settings) (report.Result, error) {
 		return result, fmt.Errorf("provision: %w", err)
 	}
 	if s.cell.Row.Deletes() {
-		result.Delete, err = b.phase(ctx, "delete", b.watcher.deleted, b.deleteClaim)
+		result.Delete, err = b.phase(ctx, "delete", b.watcher.deleted, b.subject.remove)
 		if err != nil {
 			return result, fmt.Errorf("delete: %w", err)
 		}
@@ -94,7 +94,7 @@ func (b *bench) warmUp(ctx context.Context) error {
 		return err
 	}
 	if b.cell.Row.Deletes() {
-		if _, err := b.burst(ctx, b.watcher.deleted, b.deleteClaim, first); err != nil {
+		if _, err := b.burst(ctx, b.watcher.deleted, b.subject.remove, first); err != nil {
 			return err
 		}
 	}

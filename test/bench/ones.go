@@ -50,7 +50,7 @@ func (b *bench) oneClaim(ctx context.Context, name string, result *report.Result
 	if err != nil {
 		return fmt.Errorf("provision %s: %w", name, err)
 	}
-	remove, err := b.burst(ctx, b.watcher.deleted, b.deleteClaim, []string{name})
+	remove, err := b.burst(ctx, b.watcher.deleted, b.subject.remove, []string{name})
 	if err != nil {
 		return fmt.Errorf("delete %s: %w", name, err)
 	}

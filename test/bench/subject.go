@@ -26,7 +26,9 @@ const className = "bench"
 // subject is what is measured.
 type subject struct {
 	// create asks for what the row is about: a claim, or a Job.
-	create   func(ctx context.Context, name string) error
+	create func(ctx context.Context, name string) error
+	// remove deletes the claim, and what nothing else deletes.
+	remove   func(ctx context.Context, name string) error
 	programs []*process.Program
 }
 
@@ -47,7 +49,11 @@ func newSubject(ctx context.Context, s settings, c *cluster) (*subject, error) {
 	if start == nil {
 		return nil, errors.New("it has no program")
 	}
-	return start(ctx, s, c)
+	one, err := start(ctx, s, c)
+	if err == nil && one.remove == nil {
+		one.remove = c.deleteClaim
+	}
+	return one, err
 }
 
 // makeClass makes the class that a provisioner serves.
@@ -79,6 +85,6 @@ func (c *cluster) claims(annotations map[string]string) func(context.Context, st
 }
 
 // deleteClaim deletes a claim.
-func (b *bench) deleteClaim(ctx context.Context, name string) error {
-	return b.cluster.client.CoreV1().PersistentVolumeClaims(benchNamespace).Delete(ctx, name, metav1.DeleteOptions{})
+func (c *cluster) deleteClaim(ctx context.Context, name string) error {
+	return c.client.CoreV1().PersistentVolumeClaims(benchNamespace).Delete(ctx, name, metav1.DeleteOptions{})
 }

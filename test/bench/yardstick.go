@@ -41,21 +41,32 @@ func pvOf(claim *corev1.PersistentVolumeClaim, provisioner string) *corev1.Persi
 	return pv
 }
 
-// startFloor makes a PV right after each claim. The claims have no class, so that nothing is
-// provisioned for them.
+// startFloor makes a PV right after each claim, and deletes it with the claim. The claims have no
+// class, so that nothing is provisioned for them.
 func startFloor(ctx context.Context, _ settings, c *cluster) (*subject, error) {
 	client, err := c.as(ctx, "floor")
 	if err != nil {
 		return nil, err
 	}
-	return &subject{create: func(ctx context.Context, name string) error {
+	floor := &subject{create: func(ctx context.Context, name string) error {
 		claim, err := c.client.CoreV1().PersistentVolumeClaims(benchNamespace).Create(ctx, claimOf(name, "", nil), metav1.CreateOptions{})
 		if err != nil {
 			return err
 		}
 		_, err = client.CoreV1().PersistentVolumes().Create(ctx, pvOf(claim, "bench.example/floor"), metav1.CreateOptions{})
 		return err
-	}}, nil
+	}}
+	floor.remove = func(ctx context.Context, name string) error {
+		claim, err := c.client.CoreV1().PersistentVolumeClaims(benchNamespace).Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if err := c.deleteClaim(ctx, name); err != nil {
+			return err
+		}
+		return client.CoreV1().PersistentVolumes().Delete(ctx, claim.Spec.VolumeName, metav1.DeleteOptions{})
+	}
+	return floor, nil
 }
 
 // startJobs makes Jobs and no claims.

@@ -28,6 +28,8 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		"configNamespaces: {\"a'] + ['b\": {}}":          "does not match pattern",
 		"configNamespaces: {team-a: {creat: false}}":     "additional properties 'creat' not allowed",
 		"nodeDirectories: {btrfs: true}":                 "value must be true",
+		"podLabels: {\"a'] + ['b\": x}":                  "does not match pattern",
+		"podLabels: {a: \"x'] + ['y\"}":                  "does not match pattern",
 		"networkPolicies: {enabled: true}":               "minItems: got 0, want 1",
 		"classes: {gold: {config: {verbs: provision}}}":  "missing property 'image'",
 		"classes: {gold: {confg: {image: x}}}":           "additional properties 'confg' not allowed",
@@ -48,6 +50,33 @@ func TestReleaseElsewhereIsRefused(t *testing.T) {
 }
 
 // The class of the README, as values, is what its files are.
+// By a label that other-pods-policy.yaml does not know, a pod of a tenant kept the dispatcher from all
+// nodes.
+func TestNoPodKeepsTheDispatcherAwayByALabelOfTheValues(t *testing.T) {
+	const policy = "ValidatingAdmissionPolicy flex-provisioner-other-pods"
+	before := decode(t, render(t, "{}"))[policy]
+	after := decode(t, render(t, "podLabels: {team: storage, app.kubernetes.io/part-of: x}"))[policy]
+	known := strings.NewReplacer("'network-access', 'app.kubernetes.io/part-of', 'team']", "'network-access']", "'loop-attacher', 'x', 'storage']", "'loop-attacher']")
+	if cmp.Equal(before, after) || !cmp.Equal(before, replaced(after, known)) {
+		t.Errorf("the policy has changed: %s", cmp.Diff(before, after))
+	}
+}
+
+// Helm labels no namespace that exists already, and without a level the API server refuses its pods.
+func TestANamespaceThatExistsIsToBeLabelled(t *testing.T) {
+	files, err := filesOf(t, namespace, "configNamespaces: {team-a: {}, team-b: {create: false}, team-c: {create: true}}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const command = "\n  kubectl label namespace %s pod-security.kubernetes.io/enforce=restricted\n"
+	notes := files["flex-provisioner/templates/NOTES.txt"]
+	for name, want := range map[string]bool{"team-a": false, "team-b": true, "team-c": false} {
+		if strings.Contains(notes, fmt.Sprintf(command, name)) != want {
+			t.Errorf("it is not %t that %s is to be labelled:\n%s", want, name, notes)
+		}
+	}
+}
+
 func TestAClassAndItsConfigAreThoseOfTheFiles(t *testing.T) {
 	got := decode(t, render(t, `
 classes:

@@ -37,8 +37,24 @@ func render(t *testing.T, values string) []string {
 	return documents
 }
 
-// renderIn renders for a release in a namespace. The values are judged by the schema first.
+// renderIn renders for a release in a namespace.
 func renderIn(t *testing.T, namespace, values string) ([]string, error) {
+	t.Helper()
+	files, err := filesOf(t, namespace, values)
+	if err != nil {
+		return nil, err
+	}
+	var documents []string
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if strings.HasSuffix(name, ".yaml") {
+			documents = append(documents, strings.Split(files[name], "\n---\n")...)
+		}
+	}
+	return documents, nil
+}
+
+// filesOf returns what Helm makes of each template. The values are judged by the schema first.
+func filesOf(t *testing.T, namespace, values string) (map[string]string, error) {
 	t.Helper()
 	c, err := loader.Load(filepath.Join(repository, "deploy", "chart"))
 	if err != nil {
@@ -53,17 +69,7 @@ func renderIn(t *testing.T, namespace, values string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	files, err := engine.Render(c, all)
-	if err != nil {
-		return nil, err
-	}
-	var documents []string
-	for _, name := range slices.Sorted(maps.Keys(files)) {
-		if strings.HasSuffix(name, ".yaml") {
-			documents = append(documents, strings.Split(files[name], "\n---\n")...)
-		}
-	}
-	return documents, nil
+	return engine.Render(c, all)
 }
 
 // decode returns the objects of documents by kind, namespace and name.

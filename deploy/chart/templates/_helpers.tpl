@@ -51,7 +51,8 @@
 {{- toYaml . }}
 {{- end }}
 
-{{- /* The names of configNamespaces, appended to the two forms in which the policies list the namespaces of configs. */ -}}
+{{- /* The names of configNamespaces, appended to the two forms in which the policies list the namespaces of configs, and podLabels, appended to the
+labels and values by which no pod may keep the dispatcher from its nodes. */ -}}
 {{- define "flex.widened" -}}
 {{- $cel := "['flex-provisioner', 'flex-provisioner-node'" }}
 {{- $selector := "[flex-provisioner, flex-provisioner-node" }}
@@ -61,7 +62,15 @@
 {{- $moreCEL = printf "%s, '%s'" $moreCEL $name }}
 {{- $moreSelectors = printf "%s, %q" $moreSelectors $name }}
 {{- end }}
-{{- .text | replace $cel $moreCEL | replace $selector $moreSelectors }}
+{{- $labels := "'controller-uid', 'network-access'" }}
+{{- $moreLabels := $labels }}
+{{- $values := "'flex-dispatcher-audit', 'loop-attacher'" }}
+{{- $moreValues := $values }}
+{{- range $key, $value := .root.Values.podLabels }}
+{{- $moreLabels = printf "%s, '%s'" $moreLabels $key }}
+{{- $moreValues = printf "%s, '%s'" $moreValues $value }}
+{{- end }}
+{{- .text | replace $cel $moreCEL | replace $selector $moreSelectors | replace $labels $moreLabels | replace $values $moreValues }}
 {{- end }}
 
 {{- /* A policy that a component changes by JSON patches of its rules. */ -}}

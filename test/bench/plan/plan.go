@@ -115,14 +115,14 @@ func RowOf(name string) (Row, error) {
 	return Row{}, fmt.Errorf("there is no row %q", name)
 }
 
-// Deletes reports whether the provisioner deletes what it has made.
-func (r Row) Deletes() bool { return r.Kind != Floor && r.Kind != Ceiling && r.Kind != Jobs }
+// Deletes reports whether the row deletes what it has made.
+func (r Row) Deletes() bool { return r.Kind != Ceiling && r.Kind != Jobs }
 
 // IsPeer reports whether the row needs a program of another project.
 func (r Row) IsPeer() bool { return r.Kind == CSI || r.Kind == LocalPath || r.Kind == Library }
 
 // usesDefaults reports whether the row is a provisioner as its users get it.
-func (r Row) usesDefaults() bool { return r.Deletes() && !r.Tuned }
+func (r Row) usesDefaults() bool { return r.Kind != Floor && r.Deletes() && !r.Tuned }
 
 // Cell is one measurement: so many claims, in a cluster of its own.
 type Cell struct {

@@ -164,22 +164,35 @@ func (p *Phase) most(actor string) string {
 	return strings.Join(out, ", ")
 }
 
-// usage says what the processes used.
+// components are the processes of the control plane.
+var components = []string{"kube-apiserver", "etcd", "kube-controller-manager", "kube-scheduler"}
+
+// usage says what a claim costs, in CPU time and requests: what a cluster with more processors, where
+// the rates are higher, sees as well.
 func usage(r Results) string {
-	components := []string{"kube-apiserver", "etcd", "kube-controller-manager", "kube-scheduler", Provisioner}
-	rows := [][]string{append(append([]string{"CPU ms for each claim"}, components...), "RSS MiB", "peak MiB")}
+	header := slices.Concat([]string{"for each claim, CPU in ms", "requests", "CPU"}, components, []string{Provisioner, "RSS MiB", "peak MiB"})
+	rows := [][]string{header}
 	for _, one := range r {
-		if one.Provision == nil {
-			continue
+		for _, of := range []struct {
+			verb  string
+			phase *Phase
+		}{{"bound", one.Provision}, {"deleted", one.Delete}} {
+			if of.phase != nil {
+				rows = append(rows, of.phase.usage(one.name()+" "+of.verb))
+			}
 		}
-		line := []string{one.name()}
-		for _, component := range components {
-			line = append(line, measured(one.Provision.CPU(component)))
-		}
-		rss, peak := one.Provision.memory()
-		rows = append(rows, append(line, measured(rss), measured(peak)))
 	}
-	return table("CPU while provisioning, and memory of the provisioner", rows)
+	return table("Requests, CPU time, and memory of the provisioner", rows)
+}
+
+// usage returns the row of a phase.
+func (p *Phase) usage(title string) []string {
+	line := []string{title, measured(p.allRequests()), measured(p.allCPU())}
+	for _, component := range append(components, Provisioner) {
+		line = append(line, measured(p.CPU(component)))
+	}
+	rss, peak := p.memory()
+	return append(line, measured(rss), measured(peak))
 }
 
 // Provisioner is the name of the processes of a row's provisioner.

@@ -2,6 +2,7 @@ package remote
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -37,6 +38,7 @@ type appliance struct {
 	room    int64
 	keys    map[string]string // the requests, by their Idempotency-Key
 	moved   string            // where a status of 3xx leads
+	says    string            // what it gives for the ID of each volume, empty for its own
 }
 
 func newAppliance(t *testing.T) *appliance {
@@ -137,6 +139,10 @@ func (a *appliance) do(w http.ResponseWriter, r *http.Request) {
 			uid := r.URL.Query().Get("uid")
 			return uid != "" && v.Metadata["uid"] != uid
 		})
+		for i := range found {
+			v := *found[i]
+			v.ID, found[i] = cmp.Or(a.says, v.ID), &v
+		}
 		_ = json.NewEncoder(w).Encode(map[string]any{"volumes": append([]*applianceVolume{{ID: "by-hand", Bytes: mebi}}, found...)})
 	case id == "" && r.Method == http.MethodPost:
 		a.create(w, r)

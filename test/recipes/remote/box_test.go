@@ -25,8 +25,12 @@ func ssh(world string, arguments []string, in io.Reader, out, log io.Writer) int
 		return unexpected(log, "ssh", arguments)
 	}
 	mode, _ := os.ReadFile(filepath.Join(world, "box/ssh"))
-	if string(mode) == "endless" {
+	switch string(mode) {
+	case "endless":
 		babble(out)
+		return 1
+	case "endless messages":
+		babble(log)
 		return 1
 	}
 	for answer, says := range map[string]string{

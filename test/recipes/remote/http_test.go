@@ -120,6 +120,22 @@ func TestLoginIsNotSentWhereAnApplianceRedirects(t *testing.T) {
 	}
 }
 
+// A hostile storage is not the only thing at its address that the login may change.
+func TestAnApplianceLeadsTheLoginToNothingBesideItsVolumes(t *testing.T) {
+	t.Parallel()
+	for _, id := range []string{"../users/7", "..", "7/../../users/8", "7?force=true", "[1-9]", "{7,8}", "7\n8", "%2e%2e", "-7"} {
+		w, c := newWorld(t, overHTTP()), claim(1)
+		w.mustEnd(w.run(contract.Provision, c), 0, "")
+		w.appliance.says, w.appliance.asked, c.Size = id, nil, 2*mebi
+		for _, verb := range []contract.Verb{contract.Expand, contract.Delete} {
+			w.mustEnd(w.run(verb, c), contract.ExitTempFail, "one has an ID of another form")
+		}
+		if slices.ContainsFunc(w.appliance.asked, func(method string) bool { return method != http.MethodGet }) {
+			t.Errorf("the ID %q: the requests %q", id, w.appliance.asked)
+		}
+	}
+}
+
 func TestWhatIsMissingInConfigOrSecretIsNamed(t *testing.T) {
 	forEach(t, func(of subtest) {
 		t, r := of.t, of.recipe
