@@ -1,6 +1,7 @@
 package conform
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
@@ -31,20 +33,21 @@ type killing struct {
 }
 
 // misses is how many kills may come after the end of the container.
-const misses = 4
+const misses = 6
 
-// kill kills runs of a verb: the first as soon as its container has started, the others at moments that
-// are spread over the time that the verb took before. Each kill that comes too late shortens that time.
+// kill kills runs of a verb, the first in the middle of the time that the verb took before, the others at
+// moments that are spread over it. A kill that comes too late says how long a run takes at most.
 func (t *trial) kill(ctx context.Context, k killing) (err error) {
 	met, all, late := 0, 0, t.usual(k.verb)
 	for ; err == nil && met < t.Kills && all < t.Kills+misses; all++ {
-		_, part := math.Modf(float64(all) * 0.618)
+		_, part := math.Modf(0.5 + float64(met)*0.618)
 		at := time.Duration(part * float64(late))
 		var hit bool
-		if hit, err = t.killOne(ctx, k, at); hit {
+		var took time.Duration
+		if hit, took, err = t.killOne(ctx, k, at); hit {
 			met++
 		} else {
-			late = at
+			late = min(at, cmp.Or(took, at))
 		}
 	}
 	if err != nil {
@@ -67,59 +70,78 @@ func (t *trial) usual(verb contract.Verb) time.Duration {
 }
 
 // killOne kills a run for a new claim, a time after its container has started. It reports whether the
-// container was at work.
-func (t *trial) killOne(ctx context.Context, k killing, after time.Duration) (hit bool, err error) {
+// container was at work, or how long that took at most, if it had ended.
+func (t *trial) killOne(ctx context.Context, k killing, after time.Duration) (hit bool, took time.Duration, err error) {
 	template, err := killable(t.Config.Source.Data[keyPodTemplate], t.holder(k.verb, after))
 	if err != nil {
-		return false, err
+		return false, 0, err
 	}
 	class, err := t.copyClass(ctx, fmt.Sprintf("%s-%d", t.name, len(t.claims)+1), map[string]string{keyPodTemplate: template})
 	if err != nil {
-		return false, err
+		return false, 0, err
 	}
 	c, err := t.claim(ctx, Provocation{}.change(class))
 	if err == nil && k.verb != contract.Provision {
 		_, err = t.bound(ctx, c)
 	}
-	for _, step := range []func(context.Context, *claim) error{
-		k.begin, func(ctx context.Context, c *claim) error { return t.disturb(ctx, c, k.verb, after) }, k.end,
-	} {
+	disturb := func(ctx context.Context, c *claim) error {
+		took, err = t.disturb(ctx, c, k.verb, after)
+		return err
+	}
+	for _, step := range []func(context.Context, *claim) error{k.begin, disturb, k.end} {
 		if err == nil {
 			err = step(ctx, c)
 		}
 	}
 	if err != nil {
-		return false, err
+		return false, 0, err
 	}
 	all, err := t.endedRunsOf(ctx, c, k.verb)
 	for _, run := range all {
 		hit = hit || c.disturbed[run.job] != "" && run.outcome.Verdict != contract.Done && run.outcome.ExitCode != nil
 	}
-	return hit, errors.Join(err, t.remove(ctx, c))
+	return hit, took, errors.Join(err, t.remove(ctx, c))
 }
 
 // toHold is how long after its start a container that is to be held certainly is.
 const toHold = 2 * time.Second
 
-// disturb kills a claim's run of a verb, a time after its container has started. The kubelet sends
-// SIGTERM, and SIGKILL two seconds later, however short the grace period is.
-func (t *trial) disturb(ctx context.Context, c *claim, verb contract.Verb, after time.Duration) error {
+// disturb kills a claim's run of a verb, a time after its container has started. If that has ended before,
+// it returns how long it took at most. The kubelet sends SIGTERM, and SIGKILL two seconds later, however
+// short the grace period is.
+func (t *trial) disturb(ctx context.Context, c *claim, verb contract.Verb, after time.Duration) (took time.Duration, err error) {
 	pod, err := t.started(ctx, c, verb)
 	if err != nil || pod == nil {
-		return err
+		return 0, err
 	}
-	wait := after
+	pods, wait := t.Client.CoreV1().Pods(pod.Namespace), after
 	if t.Mount != "" {
 		wait += toHold
 	}
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.Clock.After(wait):
+	end := t.Clock.Now().Add(wait)
+	err = t.until(ctx, t.limit(), "the moment to kill a run", func(ctx context.Context) (bool, error) {
+		now, err := pods.Get(ctx, pod.Name, metav1.GetOptions{})
+		if err == nil {
+			took = tookOf(now)
+		}
+		return took > 0 || apierrors.IsNotFound(err) || !t.Clock.Now().Before(end), err
+	})
+	if err != nil || took > 0 {
+		return took, err
 	}
 	c.disturbed[pod.Labels[batchv1.JobNameLabel]] = fmt.Sprintf("a kill %.1f s after the start of its container", after.Seconds())
-	pods := t.Client.CoreV1().Pods(pod.Namespace)
-	return t.deleteOwn(pods.Delete(ctx, pod.Name, metav1.DeleteOptions{Preconditions: uidOf(pod), GracePeriodSeconds: new(int64(1))}), "the pod "+pod.Name)
+	return 0, t.deleteOwn(pods.Delete(ctx, pod.Name, metav1.DeleteOptions{Preconditions: uidOf(pod), GracePeriodSeconds: new(int64(1))}), "the pod "+pod.Name)
+}
+
+// tookOf returns how long the container of a pod has worked at most, 0 if it has not ended. Its times are
+// seconds.
+func tookOf(pod *corev1.Pod) time.Duration {
+	for _, s := range pod.Status.ContainerStatuses {
+		if end := s.State.Terminated; s.Name == contract.Container && end != nil {
+			return max(end.FinishedAt.Sub(end.StartedAt.Time), 0) + time.Second
+		}
+	}
+	return 0
 }
 
 // started waits until the container of a claim's run of a verb has started, and returns its pod, or nil if
