@@ -171,10 +171,24 @@ func (r *Run) podOf(ctx context.Context, c *claim, verb contract.Verb) (*corev1.
 	return &list.Items[i], nil
 }
 
-// holds is what a sidecar does with a run of a verb that is the first for its claim: it stops every
-// process but itself, a time after there is another one. The first process of the PID namespace is none
-// of these. The kubelet starts a sidecar before the container.
-const holds = `case $JOB in %s-*-1) until kill -0 -1; do :; done 2>/dev/null; sleep %.3f; kill -STOP -1 ;; esac; exec sleep 86400`
+// holds is what a sidecar does with a run of a verb that is the first for its claim: it stops every process
+// but itself and the first of the PID namespace, a time after there is another one. That may not be the one
+// by which an OCI runtime makes a container: the kubelet starts a sidecar before the container.
+const holds = `works() {
+  for p in /proc/[0-9]*; do
+    case $p in /proc/1 | /proc/$$) continue ;; esac
+    read -r name <"$p/comm" || continue
+    case $name in runc* | crun*) ;; *) return 0 ;; esac
+  done
+  return 1
+}
+case $JOB in %s-*-1)
+  until works; do :; done 2>/dev/null
+  sleep %.3f
+  kill -STOP -1
+  ;;
+esac
+exec sleep 86400`
 
 // holder returns a sidecar that holds a run until it is killed, nil if there is no image for it. Without it
 // the run of a script has ended before a kill takes effect.
