@@ -157,7 +157,7 @@ func TestAKillableTemplateIsTheOtherOneWithALimit(t *testing.T) {
 		}
 		i := slices.IndexFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == contract.Container })
 		r, holder := pod.Spec.Containers[i].Resources, pod.Spec.InitContainers[0]
-		if !*pod.Spec.ShareProcessNamespace || r.Limits.Cpu().MilliValue() != 50 || !r.Requests.Cpu().IsZero() || !strings.Contains(holder.Command[2], "delete-*-1) ") || !strings.Contains(holder.Command[2], "sleep 0.500\n") {
+		if !*pod.Spec.ShareProcessNamespace || r.Limits.Cpu().MilliValue() != 50 || !r.Requests.Cpu().IsZero() || !strings.Contains(holder.Command[2], "delete-*-1)\n") || !strings.Contains(holder.Command[2], "sleep 0.500\n") {
 			t.Errorf("%s:\n%s", name, got)
 		}
 		if text != "" && pod.Spec.NodeSelector["disk"] != "ssd" || name == "its own" && (r.Requests.Memory().String() != "8Mi" || *holder.SecurityContext.RunAsUser != 7) {
@@ -173,8 +173,8 @@ func TestAKillableTemplateIsTheOtherOneWithALimit(t *testing.T) {
 func TestTheHolderIsAScriptOfAnyShell(t *testing.T) {
 	t.Parallel()
 	script := (&trial{Run: &Run{Options: Options{Mount: "busybox"}}}).holder(contract.Provision, time.Second).Command[2]
-	script = strings.NewReplacer("kill ", "echo kill ", "sleep ", "echo sleep ").Replace(script)
-	if strings.Count(script, "echo") != 3 {
+	script = strings.NewReplacer("kill ", "echo kill ", "sleep ", "echo sleep ", "$$$$", "$$").Replace(script)
+	if strings.Count(script, "echo") != 3 || strings.Count(script, "$$") != 1 {
 		t.Fatalf("it has other commands:\n%s", script)
 	}
 	for job, want := range map[string]string{

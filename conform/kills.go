@@ -173,10 +173,11 @@ func (r *Run) podOf(ctx context.Context, c *claim, verb contract.Verb) (*corev1.
 
 // holds is what a sidecar does with a run of a verb that is the first for its claim: it stops every process
 // but itself and the first of the PID namespace, a time after there is another one. That may not be the one
-// by which an OCI runtime makes a container: the kubelet starts a sidecar before the container.
+// by which an OCI runtime makes a container: the kubelet starts a sidecar before the container. Kubernetes makes
+// "$$" of "$$$$" in a command.
 const holds = `works() {
   for p in /proc/[0-9]*; do
-    case $p in /proc/1 | /proc/$$) continue ;; esac
+    case $p in /proc/1 | /proc/$$$$) continue ;; esac
     read -r name <"$p/comm" || continue
     case $name in runc* | crun*) ;; *) return 0 ;; esac
   done
