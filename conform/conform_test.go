@@ -3,6 +3,7 @@ package conform_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -70,6 +71,17 @@ func TestTheOnePromiseThatAnImageBreaksIsFound(t *testing.T) {
 			})
 		})
 	}
+}
+
+// saidOf returns what is printed of a report.
+func saidOf(report *conform.Report) string {
+	var out strings.Builder
+	for _, p := range report.Promises {
+		if err := p.Print(&out); err != nil {
+			return fmt.Sprint(err)
+		}
+	}
+	return out.String()
 }
 
 // whole returns what is left in the cluster of what a run creates.

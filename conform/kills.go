@@ -72,11 +72,7 @@ func (t *trial) usual(verb contract.Verb) time.Duration {
 // killOne kills a run for a new claim, a time after its container has started. It reports whether the
 // container was at work, or how long that took at most, if it had ended.
 func (t *trial) killOne(ctx context.Context, k killing, after time.Duration) (hit bool, took time.Duration, err error) {
-	template, err := killable(t.Config.Source.Data[keyPodTemplate], t.holder(k.verb, after))
-	if err != nil {
-		return false, 0, err
-	}
-	class, err := t.copyClass(ctx, fmt.Sprintf("%s-%d", t.name, len(t.claims)+1), map[string]string{keyPodTemplate: template})
+	class, err := t.killableClass(ctx, k.verb, after)
 	if err != nil {
 		return false, 0, err
 	}
@@ -96,11 +92,25 @@ func (t *trial) killOne(ctx context.Context, k killing, after time.Duration) (hi
 	if err != nil {
 		return false, 0, err
 	}
-	all, err := t.endedRunsOf(ctx, c, k.verb)
-	for _, run := range all {
-		hit = hit || c.disturbed[run.job] != "" && run.outcome.Verdict != contract.Done && run.outcome.ExitCode != nil
-	}
+	hit, err = t.isHit(ctx, c, k.verb)
 	return hit, took, errors.Join(err, t.remove(ctx, c))
+}
+
+// isHit reports whether the kill of a claim's run came while its container was at work.
+func (t *trial) isHit(ctx context.Context, c *claim, verb contract.Verb) (bool, error) {
+	all, err := t.endedRunsOf(ctx, c, verb)
+	return slices.ContainsFunc(all, func(run ran) bool {
+		return c.disturbed[run.job] != "" && run.outcome.Verdict != contract.Done && run.outcome.ExitCode != nil
+	}), err
+}
+
+// killableClass returns a class like that of the run, for one run that is killed.
+func (t *trial) killableClass(ctx context.Context, verb contract.Verb, after time.Duration) (string, error) {
+	template, err := killable(t.Config.Source.Data[keyPodTemplate], t.holder(verb, after))
+	if err != nil {
+		return "", err
+	}
+	return t.copyClass(ctx, fmt.Sprintf("%s-%d", t.name, len(t.claims)+1), map[string]string{keyPodTemplate: template})
 }
 
 // toHold is how long after its start a container that is to be held certainly is.
