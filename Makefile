@@ -10,6 +10,7 @@ PACKAGE := github.com/flex-provisioner/flex-provisioner/internal/version
 GOFLAGS_BUILD = -trimpath -buildvcs=false \
 	-ldflags="-s -w -buildid= -X $(PACKAGE).version=$(VERSION) -X $(PACKAGE).commit=$(COMMIT)"
 BINARIES := flex-dispatcher cinder-provisioner flex kubectl-flex
+BIN := bin
 TOOL := go tool -modfile=tools.mod
 # These take five times as long under the race detector, for which they hold nothing: the first line walks millions of views, states, words and moves, one at a time,
 # the second starts processes, which are built without it, or measures time, and the others count in large worlds, over hours of their time, or at every kill point,
@@ -18,7 +19,8 @@ WALKS := TestEveryView|TestWalk|TestSeeds|TestHardWorlds|TestGatedDelete|TestFor
 PROCESSES := TestRunKilled|TestEveryBackendIs|TestRequestsThatChange|TestTwentyClaimsIn|TestAnAssignment|TestTheFirstRequest|TestEachVerbCanBeRepeated
 KILL_POINTS := TestBatchKilled|TestExpandKilled|TestAdoptionKilled|TestVolumeThatAnOlderImage|TestWhatIsLeftIsReportedWhenTheLeader|TestDeathAt
 SCENARIOS := TestWorkIsLinear|TestABurstI|TestANewLeaderLooks|TestFailedJobsThatAreKept|TestAFullCluster|TestAnAnnotationThatAlways|TestTheSameNodeSelectedAgain|TestAProbeThatEnds|TestEachFurtherFullNode|TestRevisionOfItsOwn|TestRequestsAndEventsPerClaim|TestOfJobsThat|TestOneRunPerClaimAlsoInTwo|TestTwoLeadersWithStaleCaches|TestRecordBeforeStorageIsKeptFrom|TestRetriesGoOn|TestAPVThatDoesNotFit|TestManyDeletes|TestJobsThatCannotStartLeave|TestTheNewestRevisionOfEach|TestOneConfigServesEach|TestATenantThatEdits|TestARefusedClaimIsNo|TestMaxParallelHolds|TestMaxParallelOf|TestNoConfigThatCannotDelete|TestAnImageThatKeepsWriting|TestAClaimSaysThatTheUndo|TestDeletesAndProvisions|TestAPanicConcernsOnly|TestADeleteIsNotTried|TestADeleteThatFails|TestAnExpandThatFails|TestAClaimThatAlwaysComesBack
-SLOW := ^($(WALKS)|$(PROCESSES)|$(KILL_POINTS)|$(SCENARIOS))
+SKEW := TestEachStateThatAVersion|TestARecordOfANewerVersion|TestANameThatIsNot|TestTheStoriesOfThe
+SLOW := ^($(WALKS)|$(PROCESSES)|$(KILL_POINTS)|$(SCENARIOS)|$(SKEW))
 # A test is over before its garbage matters.
 GO_TEST := GOGC=400 go test -p 4 -timeout 20m
 SCRIPTS = $(shell git ls-files '*.sh') .ci/run
@@ -33,14 +35,15 @@ deps: ## install what is missing, by apt (root)
 
 .PHONY: build
 build: ## build the binaries into bin/, static
-	@mkdir -p bin
-	go build $(GOFLAGS_BUILD) -o bin/ $(patsubst %,./cmd/%,$(filter-out flex,$(BINARIES)))
-	go build $(GOFLAGS_BUILD) -tags nethttpomithttp2 -o bin/ ./cmd/flex # HTTP/2, which it does not use, is 400 KB of it
+	@mkdir -p $(BIN)
+	go build $(GOFLAGS_BUILD) -o $(BIN)/ $(patsubst %,./cmd/%,$(filter-out flex,$(BINARIES)))
+	$(if $(filter flex,$(BINARIES)),go build $(GOFLAGS_BUILD) -tags nethttpomithttp2 -o $(BIN)/ ./cmd/flex) # HTTP/2, which it does not use, is 400 KB of it
 
 .PHONY: test
 test: ## unit and controller tests, with the race detector; no root, no network
 	CGO_ENABLED=1 $(GO_TEST) -race -skip '$(SLOW)' ./...
-	$(GO_TEST) -run '$(SLOW)' ./cmd/cinder-provisioner ./dispatcher/controller ./dispatcher/decide ./dispatcher/slots ./provisioner-image/run ./test ./test/model ./test/recipes/remote
+	$(GO_TEST) -run '$(SLOW)' ./cmd/cinder-provisioner ./dispatcher/controller ./dispatcher/decide ./dispatcher/slots ./provisioner-image/run ./test ./test/model ./test/recipes/remote ./test/skew
+	cd hack/release && go test ./...
 	$(GO_TEST) -run '$(SLOW)' ./test/sim # alone: it uses every core, and its 120 seeds are to take at most 25 s
 
 # Helm's engine takes minutes to compile once, so make test only checks what needs no rendering.
@@ -93,6 +96,15 @@ GOLDEN = $(sort $(dir $(shell grep -rlE 'flag.Bool."update"|fixture[.]Golden' --
 golden: ## rewrite the golden files of all tests; look at the difference before you commit it
 	go test -count=1 $(GOLDEN:%/=%) -update
 
+# npm is needed once, and only here: the pages are plain Markdown.
+docs/site/node_modules: docs/site/package-lock.json
+	cd docs/site && npm ci
+	@touch $@
+
+.PHONY: site
+site: docs/site/node_modules ## the pages as a site, into bin/site; needs Node, and npm's registry once
+	cd docs/site && npx vitepress build
+
 .PHONY: fmt
 fmt: ## format the Go code
 	$(TOOL) golangci-lint fmt
@@ -104,6 +116,8 @@ lint: ## golangci-lint, shellcheck
 	shellcheck -x $(SCRIPTS)
 	hack/run-docs.sh --check docs/cinder.md
 	hack/run-docs.sh --check docs/migrate.md
+	hack/run-docs.sh --check docs/migrate-files.md
+	hack/run-docs.sh --check docs/release.md
 	for page in docs/recipes/*.md; do hack/run-docs.sh --check "$$page" || exit; done
 
 .PHONY: check
@@ -113,23 +127,21 @@ check: deps lint ## lint, format and go.mod: everything a machine can tell witho
 	go mod tidy -diff
 	cd test/cluster && for mod in *.mod; do go mod tidy -modfile=$$mod -diff || exit 1; done
 	cd test/chart && go mod tidy -diff
+	cd hack/release && go mod tidy -diff && go vet ./... && go vet -tags dist ./... && go tool actionlint
 	go vet ./...
 	go vet -tags e2e,long,storms,everyday,mutants,recipes ./test/e2e ./test/mutants ./test/recipes/...
 
-# The binaries are stripped, so that of each linked package every known vulnerability is reported, called or not. The first look says which
-# are called. The database of known vulnerabilities is on the internet. Where there is none, name a copy: VULNDB=file:///DIRECTORY
-VULNDB ?= https://vuln.go.dev
-
 .PHONY: vuln
 vuln: build ## known vulnerabilities in the code, and in the binaries as they ship; needs the internet, or VULNDB=file:///DIRECTORY
-	$(TOOL) govulncheck -db=$(VULNDB) ./...
-	@for binary in $(BINARIES:%=bin/%); do \
-	  echo "$$binary:"; $(TOOL) govulncheck -db=$(VULNDB) -mode=binary "$$binary" || exit; \
-	done
+	@VULNDB=$(VULNDB) hack/vuln.sh
 
 .PHONY: images
 images: deps build ## build every image FROM scratch with buildah (root)
 	@hack/images.sh recipes
+
+.PHONY: release
+release: ## build all of a release into dist/: VERSION=v0.1.0, REGISTRY=registry.example/path; no root: docs/release.md
+	@hack/release/release.sh
 
 .PHONY: cluster-up cluster-down
 cluster-up: deps ## a real Kubernetes with two nodes on this machine; KUBE=1.33.13 for another version (root)

@@ -25,7 +25,7 @@ OF_SCALE='RequestsPerClaim|ThousandsOfWaiting'
 OF_MONITORING='^TestPrometheusSees'
 # Those that came of reports about other provisioners before they had a stage of their own, as the scripts that found them: test/everyday.md.
 OF_REPORTS='AStartError|BesideASidecar|WhateverItsServiceAccountSays|NodeHasNotTheStorage|FillsItsNode|StickyDirectoryOfAnotherUser|AClaimThatIsLost|ClassesThatItLists'
-STAGES='docs noauth keystone credential cinder17 cinder26 cinder28 zones kube sim mutants fuzz storms attacks everyday recipes external scale conform monitoring chart'
+STAGES='docs noauth keystone credential cinder17 cinder26 cinder28 zones kube sim mutants fuzz storms attacks everyday recipes external scale conform monitoring chart site release'
 DONE=()
 
 # docs: the commands of docs/cinder.md, and on what these have installed those of docs/migrate.md.
@@ -77,11 +77,11 @@ credential() {
 
 # cinderN: Cinder N instead of 21. The quick start, what depends on the release, and all suites, without keystone and with it. Ceph's
 # packages are those of 21 only.
-cinder17() { release 17; }
-cinder26() { release 26; }
-cinder28() { release 28; }
+cinder17() { of_cinder 17; }
+cinder26() { of_cinder 26; }
+cinder28() { of_cinder 28; }
 
-release() {
+of_cinder() {
   local mode
   local -x BACKENDS=lvm
   CINDER=$1
@@ -151,6 +151,8 @@ recipes() {
   for page in btrfs nfs; do run_page "docs/recipes/$page.md"; done
   test/cluster/node.sh exec 1 umount -l /var/lib/flex-volumes
   for page in loop directory file-server isolated; do run_page "docs/recipes/$page.md"; done
+  hack/claim-of-local-path.sh
+  run_page docs/migrate-files.md
   take_down
 }
 
@@ -199,6 +201,15 @@ chart() {
   take_down
 }
 
+# release: two builds of one commit are equal, and what is in them fits together. One of them, and nothing else, installs the dispatcher in a cluster
+# without a registry, by the commands of docs/release.md.
+release() {
+  hack/release/test.sh "$TMP/release"
+  BACKENDS=lvm test/cluster/up.sh
+  DIST=$TMP/release/a/dist hack/run-docs.sh docs/release.md
+  test/cluster/down.sh
+}
+
 # scale: the requests of a claim, and thousands of claims.
 scale() { MODE=noauth BACKENDS=lvm E2E_TAGS=e2e,long E2E_RUN=$OF_SCALE hack/e2e.sh; }
 
@@ -209,6 +220,13 @@ conform() { MODE=noauth BACKENDS=lvm FLEX_DEPLOY=test/e2e/recipes FLEX_IMAGES=re
 monitoring() {
   hack/deps.sh prometheus:prometheus
   MODE=noauth BACKENDS=lvm E2E_TAGS=e2e,long E2E_RUN=$OF_MONITORING hack/e2e.sh
+}
+
+# site: the pages as a site, without a dead link, and pictures of three of them for a person to view.
+site() {
+  hack/deps.sh node:nodejs npm:npm
+  make site
+  docs/site/pictures.sh
 }
 
 results() {

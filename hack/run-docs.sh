@@ -1,6 +1,7 @@
 #!/bin/bash
 # run-docs.sh [--check] FILE [HEADING]: runs the commands of a page as a reader would: all its blocks marked bash, or those before a heading,
 # in their order, in one shell, on the lab's cluster and its Cinder. openstack is that of the machine. The page's example addresses and names become the lab's.
+# They see deploy and configmaps of this checkout, or with DIST=FOLDER a copy of that release alone.
 # A block without a mark is one that CI cannot run; the paragraph before it must say so by ⚠ and why (at least ten words).
 # Blocks marked yaml or text hold no commands. --check checks only the marks.
 set -euo pipefail
@@ -35,7 +36,7 @@ blocks() {
 }
 
 # ours: what the page takes for its examples, as it is called here.
-ours() { sed "s/192\.0\.2\.10/$LAB_ADDR/g; s/\bNODE\b/node1/g"; }
+ours() { sed "s/192\.0\.2\.10/$LAB_ADDR/g; s/\bNODE\b/node1/g; s/\bNODE\([12]\)\b/node\1/g"; }
 
 # on_network NAME FILE: the command NAME, on the lab's network.
 on_network() { printf '#!/bin/sh\nexec nsenter --net=/run/netns/%s "%s" "$@"\n' "$LAB_NETNS" "$2" >"$TMP/bin/$1"; }
@@ -44,6 +45,13 @@ shims() {
   mkdir "$TMP/bin"
   printf '#!/bin/sh\nexec "%s/test/cluster/kubectl.sh" "$@"\n' "$ROOT" >"$TMP/bin/kubectl"
   printf '#!/bin/sh\nexec "%s/test/cinder/exec.sh" ceph "$@"\n' "$ROOT" >"$TMP/bin/ceph"
+  cat >"$TMP/bin/ssh" <<END
+#!/bin/sh
+# ssh root@nodeN COMMAND...
+node=\${1#root@node}
+shift
+exec "$ROOT/test/cluster/node.sh" exec "\$node" "\$@"
+END
   on_network cinder-provisioner "$ROOT/bin/cinder-provisioner"
   on_network curl "$(command -v curl)"
   on_network openstack "$(command -v openstack || echo /usr/bin/openstack)"
@@ -56,7 +64,7 @@ blocks >"$TMP/as-written" || die "$page: see above"
 [ -z "$check" ] || exit 0
 [ -s "$TMP/as-written" ] || die "$page has no block to run"
 shims
-cp -a deploy configmaps "$TMP/"
+if [ -n "${DIST:-}" ]; then cp -a "$DIST/." "$TMP/"; else cp -a deploy configmaps "$TMP/"; fi
 ours <"$TMP/as-written" >"$TMP/commands"
 cd "$TMP"
 PATH=$TMP/bin:$PATH timeout 20m bash -euo pipefail "$TMP/commands" || die "$page: a command failed or did not end, see the last place above"

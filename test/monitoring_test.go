@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// update rewrites the PrometheusRule: make golden.
-var update = flag.Bool("update", false, "rewrite the PrometheusRule from the rules")
+// update rewrites the PrometheusRule and the plot of the performance page: make golden.
+var update = flag.Bool("update", false, "rewrite the PrometheusRule from the rules, and the plot from its table")
 
 // rule is an alert of the rules, as Prometheus reads it.
 type rule struct {

@@ -278,7 +278,7 @@ func TestShippedConfigsAreAllowed(t *testing.T) {
 
 // The configs of the pages are served, by the namespaces and the flags as they are shipped.
 func TestConfigsOfThePagesAreServed(t *testing.T) {
-	for page, want := range map[string]int{"docs/clusters.md": 2, "docs/configuration.md": 1, "docs/contract.md": 1} {
+	for page, want := range map[string]int{"docs/clusters.md": 2, "docs/configuration.md": 1, "docs/first-image.md": 1} {
 		checked := 0
 		for _, block := range yamlBlock.FindAllStringSubmatch(content(t, page), -1) {
 			for text := range strings.SplitSeq(block[1], "\n---\n") {

@@ -32,12 +32,17 @@ func provisioners(t *testing.T) map[string]string {
 // anew.
 func TestScriptsOfProvisionersMakeNoNeedlessRequests(t *testing.T) {
 	scripts := provisioners(t)
-	blocks := bashBlock.FindAllStringSubmatch(content(t, "docs/contract.md"), -1)
-	for _, block := range blocks {
-		scripts["docs/contract.md"] += block[1]
+	for page, least := range map[string]int{"docs/contract.md": 2, "docs/first-image.md": 1} {
+		blocks := bashBlock.FindAllStringSubmatch(content(t, page), -1)
+		for _, block := range blocks {
+			scripts[page] += block[1]
+		}
+		if len(blocks) < least {
+			t.Errorf("%s has %d blocks", page, len(blocks))
+		}
 	}
-	if len(scripts) != 14 || len(blocks) < 3 {
-		t.Errorf("there are %d scripts and %d blocks", len(scripts), len(blocks))
+	if len(scripts) != 15 {
+		t.Errorf("there are %d scripts", len(scripts))
 	}
 	calls := 0
 	for where, script := range scripts {
@@ -65,6 +70,7 @@ func TestNothingThatIsShippedWalksAVolumeByPath(t *testing.T) {
 	}
 	for _, file := range tracked(t, ".md", ".yaml") {
 		switch {
+		case file == "docs/release.md": // its commands handle the folder of a release, before there is a volume
 		case strings.HasPrefix(file, "configmaps/") || strings.HasPrefix(file, "deploy/"):
 			texts[file] = content(t, file)
 		case strings.HasPrefix(file, "docs/") || file == "README.md":
@@ -75,7 +81,11 @@ func TestNothingThatIsShippedWalksAVolumeByPath(t *testing.T) {
 	}
 	for where, text := range texts {
 		for line := range strings.Lines(text) {
-			if code, _, _ := strings.Cut(line, "# "); byPath.MatchString(code) {
+			code, _, _ := strings.Cut(line, "# ")
+			if where == "docs/migrate-files.md" && strings.Contains(code, "cp -a /from/. /to/") {
+				continue // no pod uses the two volumes, and the copy's pod mounts nothing else
+			}
+			if byPath.MatchString(code) {
 				t.Errorf("%s walks by path, use flex empty, or handle the files of one directory: %s", where, line)
 			}
 		}

@@ -21,7 +21,7 @@ import (
 // example is the page's promise of ten minutes.
 func example(t *testing.T, language string) string {
 	t.Helper()
-	return block(t, section(t, contractPage, "## In ten minutes"), language)
+	return block(t, section(t, firstImagePage, "## In ten minutes"), language)
 }
 
 func TestThePagesFirstConfigServesItsClass(t *testing.T) {

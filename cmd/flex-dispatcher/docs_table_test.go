@@ -18,6 +18,7 @@ const (
 	contractPage      = "docs/contract.md"
 	configurationPage = "docs/configuration.md"
 	troubleshootPage  = "docs/troubleshoot.md"
+	firstImagePage    = "docs/first-image.md"
 )
 
 // table is one of a page, found by the first cell of its header.

@@ -162,14 +162,18 @@ func TestThePagesTellTheVerdictOfEveryExitCode(t *testing.T) {
 }
 
 func TestThePagesListEveryFlag(t *testing.T) {
-	for name, cmd := range map[string]*cobra.Command{"flag": command(), "flag of uninstall": uninstall(), "flag of audit": auditCommand()} {
+	for at, cmd := range map[struct{ page, table string }]*cobra.Command{
+		{configurationPage, "flag"}:              command(),
+		{"docs/operate.md", "flag of uninstall"}: uninstall(),
+		{"docs/audit.md", "flag of audit"}:       auditCommand(),
+	} {
 		flags, defaults := map[string]string{}, map[string]string{}
 		cmd.InitDefaultVersionFlag() // cobra adds it only when the command runs
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {
 			flags["--"+f.Name] = "flex-dispatcher " + cmd.Name() + " --help"
 			defaults["--"+f.Name] = strings.Trim(f.DefValue, "[]")
 		})
-		tb := tableOf(t, configurationPage, name)
+		tb := tableOf(t, at.page, at.table)
 		tb.mustList(t, 0, flags)
 		tb.mustDefault(t, 1, defaults)
 	}

@@ -79,7 +79,7 @@ func TestItIsASmallStaticProgram(t *testing.T) {
 	const withoutHTTP2 = "-tags nethttpomithttp2"
 	makefile, err := os.ReadFile("../../Makefile")
 	must(t, err)
-	if !strings.Contains(string(makefile), withoutHTTP2+" -o bin/ ./cmd/flex ") {
+	if !strings.Contains(string(makefile), withoutHTTP2+" -o $(BIN)/ ./cmd/flex)") {
 		t.Errorf("the Makefile does not build it with %s, as this test does", withoutHTTP2)
 	}
 	binary := filepath.Join(t.TempDir(), "flex")

@@ -14,8 +14,8 @@ var cloudConf = regexp.MustCompile("(?ms)^(\\[Global\\]\n.*?)^(?:END|```)$")
 func TestLoginsOfThePagesAreRead(t *testing.T) {
 	keystone := credentials.Login{AuthURL: "https://keystone.example:5000/v3", Username: "USER", Password: "PASSWORD", Project: "PROJECT", DomainName: "Default"}
 	for page, want := range map[string][]credentials.Login{
-		"README.md":      {keystone},
-		"docs/cinder.md": {keystone, {Endpoint: "http://192.0.2.10:8776/v3", Project: "admin"}},
+		"docs/install.md": {keystone},
+		"docs/cinder.md":  {keystone, {Endpoint: "http://192.0.2.10:8776/v3", Project: "admin"}},
 	} {
 		text, err := os.ReadFile("../../" + page)
 		if err != nil {

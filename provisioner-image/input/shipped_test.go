@@ -141,7 +141,7 @@ func TestVolumesOverNVMeAreNotOfferedGrowth(t *testing.T) {
 
 // A property that the page does not name would be found by reading the code only.
 func TestThePageListsEveryProperty(t *testing.T) {
-	page, err := os.ReadFile("../../docs/cinder.md")
+	page, err := os.ReadFile("../../docs/cinder-reference.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +152,7 @@ func TestThePageListsEveryProperty(t *testing.T) {
 	}
 	for name := range strings.SplitSeq(list, ", ") {
 		if !bytes.Contains(page, []byte("`"+name+"`")) {
-			t.Errorf("docs/cinder.md does not name `%s`", name)
+			t.Errorf("docs/cinder-reference.md does not name `%s`", name)
 		}
 	}
 }

@@ -23,8 +23,7 @@ networkPolicies: {enabled: true, apiServer: [198.51.100.0/24], storage: [192.0.2
 classes: {gold: {parameters: {flex-provisioner.io/config-namespace: team-a}, config: {image: x, service-account-name: account, batch-size: 2}}}
 `
 
-// Whoever installs by Helm has what deploy has. Helm makes the namespace of its release itself, and
-// must keep the others.
+// Whoever installs by Helm has what deploy has.
 func TestValuesRenderWhatTheirKustomizationDoes(t *testing.T) {
 	for name, c := range map[string]struct{ values, kustomization string }{
 		"default":          {"{}", "resources: [../base]"},
@@ -38,7 +37,7 @@ func TestValuesRenderWhatTheirKustomizationDoes(t *testing.T) {
 		},
 		"network policies of a cluster": {
 			"networkPolicies: {enabled: true, apiServer: [203.0.113.10/32], storage: [203.0.113.64/26], storagePorts: [13000, 13776]}",
-			block(t, "docs/configuration.md", "components: [../network-policies]"),
+			block(t, "docs/operate.md", "components: [../network-policies]"),
 		},
 		"image": {
 			"registry: registry.example.org/flex\nimage: {tag: v1.2.3}",
@@ -51,12 +50,7 @@ func TestValuesRenderWhatTheirKustomizationDoes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			want := kustomize(t, c.kustomization)
-			delete(want, "Namespace "+namespace)
-			for _, o := range want {
-				if o["kind"] == "Namespace" {
-					o["metadata"].(object)["annotations"] = object{"helm.sh/resource-policy": "keep"}
-				}
-			}
+			byHelm(want)
 			got := decode(t, render(t, c.values))
 			if len(got) < 25 {
 				t.Errorf("only %d objects", len(got))

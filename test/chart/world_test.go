@@ -27,6 +27,9 @@ const (
 
 type object = map[string]any
 
+// chart is the folder or the archive that is rendered.
+var chart = filepath.Join(repository, "deploy", "chart")
+
 // render returns the documents that helm would apply with these values, sorted by file.
 func render(t *testing.T, values string) []string {
 	t.Helper()
@@ -56,7 +59,7 @@ func renderIn(t *testing.T, namespace, values string) ([]string, error) {
 // filesOf returns what Helm makes of each template. The values are judged by the schema first.
 func filesOf(t *testing.T, namespace, values string) (map[string]string, error) {
 	t.Helper()
-	c, err := loader.Load(filepath.Join(repository, "deploy", "chart"))
+	c, err := loader.Load(chart)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,6 +127,17 @@ func kustomize(t *testing.T, kustomization string) map[string]object {
 		t.Fatal(err)
 	}
 	return decode(t, strings.Split(string(out), "\n---\n"))
+}
+
+// byHelm makes the objects of manifests those that Helm has: it makes the namespace of its release
+// itself, and must keep the others.
+func byHelm(objects map[string]object) {
+	delete(objects, "Namespace "+namespace)
+	for _, o := range objects {
+		if o["kind"] == "Namespace" {
+			o["metadata"].(object)["annotations"] = object{"helm.sh/resource-policy": "keep"}
+		}
+	}
 }
 
 // folded collapses white space in all strings: kustomize folds the lines of long ones anew.

@@ -1,0 +1,57 @@
+package test
+
+import (
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// excerpt is a fenced block of the README, after a link to the file that it shows.
+var excerpt = regexp.MustCompile("(?s)\\]\\(((?:scripts|configmaps)/[\\w./-]+)\\)[^`]*```\\w+\n(.*?)```")
+
+// A reader sees the project's own files, and no others that might not work.
+func TestTheREADMEShowsLinesOfItsFiles(t *testing.T) {
+	shown := excerpt.FindAllStringSubmatch(content(t, "README.md"), -1)
+	if len(shown) != 2 {
+		t.Fatalf("the README shows %d files, want a script and a ConfigMap", len(shown))
+	}
+	for _, m := range shown {
+		rest, lines := "\n"+content(t, m[1]), 0
+		for line := range strings.Lines(m[2]) {
+			_, after, found := strings.Cut(rest, "\n"+line)
+			if !found {
+				t.Errorf("the README shows %q as a line of %s, which has none after the lines before", line, m[1])
+				continue
+			}
+			rest = "\n" + after
+			lines++
+		}
+		if lines < 8 {
+			t.Errorf("the README shows %d lines of %s", lines, m[1])
+		}
+	}
+	if lines := strings.Count(content(t, "README.md"), "\n"); lines > 150 {
+		t.Errorf("the README has %d lines: move to docs what a first look does not need", lines)
+	}
+}
+
+// The site's sidebar has what docs/README.md lists, each page under its sort.
+func TestEachPageOfTheDocsIsListedOnce(t *testing.T) {
+	var listed []string
+	for _, m := range regexp.MustCompile(`(?m)^ *\* \[[^\]]+\]\(([^)]+)\)`).FindAllStringSubmatch(content(t, "docs/README.md"), -1) {
+		listed = append(listed, path.Join("docs", m[1]))
+	}
+	slices.Sort(listed)
+	pages := []string{"ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "deploy/chart/README.md"}
+	for _, page := range tracked(t, ".md") {
+		if strings.HasPrefix(page, "docs/") && page != "docs/README.md" {
+			pages = append(pages, page)
+		}
+	}
+	slices.Sort(pages)
+	if !slices.Equal(listed, pages) {
+		t.Errorf("docs/README.md lists\n%q,\nand the pages are\n%q", listed, pages)
+	}
+}
