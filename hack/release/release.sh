@@ -46,9 +46,8 @@ trap 'rm -rf "$WORK"' EXIT
 export VERSION COMMIT WORK
 build linux
 build darwin kubectl-flex
-rm -rf "$DIST"
-mkdir "$DIST"
-git archive HEAD README.md CHANGELOG.md LICENSE SECURITY.md configmaps deploy docs scripts ':!*.go' | tar -xf - -C "$DIST"
+rm -rf "$DIST" && mkdir "$DIST"
+git archive HEAD README.md CHANGELOG.md LICENSE SECURITY.md configmaps deploy docs scripts ':!*.go' ':!docs/site' | tar -xf - -C "$DIST"
 hack/release/images.sh >"$WORK/images"
 name_images
 hack/release/manifests.sh
