@@ -13,7 +13,7 @@ look() {
   case $rc in
     0) ;;
     3) echo "vuln: ${*: -1} has known vulnerabilities" >&2; exit 3 ;;
-    *) echo "vuln: NOT CHECKED: govulncheck could not check ${*: -1}. Cause: see above, often that $database cannot be reached. Remedy: VULNDB=file:///DIRECTORY names a copy" >&2; exit "$rc" ;;
+    *) echo "vuln: NOT CHECKED: govulncheck could not check \"${*: -1}\". Cause: see above, often that $database cannot be reached. Remedy: VULNDB=file:///DIRECTORY names a copy" >&2; exit "$rc" ;;
   esac
 }
 
