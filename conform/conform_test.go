@@ -3,6 +3,7 @@ package conform_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -70,6 +71,17 @@ func TestTheOnePromiseThatAnImageBreaksIsFound(t *testing.T) {
 			})
 		})
 	}
+}
+
+// saidOf returns what is printed of a report.
+func saidOf(report *conform.Report) string {
+	var out strings.Builder
+	for _, p := range report.Promises {
+		if err := p.Print(&out); err != nil {
+			return fmt.Sprint(err)
+		}
+	}
+	return out.String()
 }
 
 // whole returns what is left in the cluster of what a run creates.
@@ -197,7 +209,7 @@ func TestWithoutADispatcherNoPromiseIsBroken(t *testing.T) {
 }
 
 // The kubelet lets a container work for two seconds after SIGTERM, in which a script has done its work.
-func TestRunsAreKilledInAClassWhoseContainersAreSlow(t *testing.T) {
+func TestRunsAreKilledInACopyOfTheClass(t *testing.T) {
 	inWorld(t, "", func(w *world) {
 		report, err := w.conform(func(r *conform.Run) { r.Only = []string{"provision-killed", "delete-killed", "expand-killed"} })
 		if err != nil || report.Count(conform.Kept) != 3 {
@@ -211,7 +223,7 @@ func TestRunsAreKilledInAClassWhoseContainersAreSlow(t *testing.T) {
 		for _, verb := range []contract.Verb{contract.Provision, contract.Delete, contract.Expand} {
 			for _, change := range w.CreatedJobs(verb) {
 				pod := change.Now.(*batchv1.Job).Spec.Template.Spec
-				if limit := pod.Containers[0].Resources.Limits.Cpu(); pod.ShareProcessNamespace == nil || limit.MilliValue() != 10 {
+				if limit := pod.Containers[0].Resources.Limits.Cpu(); pod.ShareProcessNamespace == nil || limit.MilliValue() != 50 {
 					t.Errorf("the pod of the Job %s may use a CPU of %s", change.Name, limit)
 				}
 			}

@@ -2,9 +2,11 @@ package conform
 
 import (
 	"maps"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -140,29 +142,49 @@ func TestProvocationsAreOfPromisesThatCanBeProvoked(t *testing.T) {
 }
 
 // The rest of a template stays, and what it says of the CPU is replaced.
-func TestASlowTemplateIsTheOtherOneWithALimit(t *testing.T) {
+func TestAKillableTemplateIsTheOtherOneWithALimit(t *testing.T) {
 	t.Parallel()
+	run := &trial{Run: &Run{Options: Options{Mount: "busybox"}}}
 	for name, text := range map[string]string{
 		"none":    "",
 		"another": "metadata: {labels: {tier: a}}\nspec: {containers: [{name: proxy, image: x}], nodeSelector: {disk: ssd}}",
-		"its own": "spec: {nodeSelector: {disk: ssd}, containers: [{name: provisioner, resources: {requests: {cpu: 200m, memory: 8Mi}, limits: {cpu: 1}}}]}",
+		"its own": "spec: {nodeSelector: {disk: ssd}, containers: [{name: provisioner, resources: {requests: {cpu: 200m, memory: 8Mi}, limits: {cpu: 1}}, securityContext: {runAsUser: 7}}]}",
 	} {
-		got, err := slowed(text, 20)
+		got, err := killable(text, run.holder(contract.Delete, 500*time.Millisecond))
 		var pod corev1.PodTemplateSpec
-		if err != nil || yaml.UnmarshalStrict([]byte(got), &pod) != nil || strings.Contains(got, "null") {
+		if err != nil || yaml.UnmarshalStrict([]byte(got), &pod) != nil || strings.Contains(got, ": null") {
 			t.Fatalf("%s: %v\n%s", name, err, got)
 		}
 		i := slices.IndexFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == contract.Container })
-		r := pod.Spec.Containers[i].Resources
-		if !*pod.Spec.ShareProcessNamespace || r.Limits.Cpu().MilliValue() != 20 || !r.Requests.Cpu().IsZero() {
+		r, holder := pod.Spec.Containers[i].Resources, pod.Spec.InitContainers[0]
+		if !*pod.Spec.ShareProcessNamespace || r.Limits.Cpu().MilliValue() != 50 || !r.Requests.Cpu().IsZero() || !strings.Contains(holder.Command[2], "delete-*-1)\n") || !strings.Contains(holder.Command[2], "sleep 0.500\n") {
 			t.Errorf("%s:\n%s", name, got)
 		}
-		if text != "" && pod.Spec.NodeSelector["disk"] != "ssd" || name == "its own" && r.Requests.Memory().String() != "8Mi" {
+		if text != "" && pod.Spec.NodeSelector["disk"] != "ssd" || name == "its own" && (r.Requests.Memory().String() != "8Mi" || *holder.SecurityContext.RunAsUser != 7) {
 			t.Errorf("%s:\n%s", name, got)
 		}
 	}
-	if _, err := slowed("spec: [", 20); err == nil {
+	if _, err := killable("spec: [", nil); err == nil {
 		t.Error("it is no YAML")
+	}
+}
+
+// What would stop the processes of this machine is printed.
+func TestTheHolderIsAScriptOfAnyShell(t *testing.T) {
+	t.Parallel()
+	script := (&trial{Run: &Run{Options: Options{Mount: "busybox"}}}).holder(contract.Provision, time.Second).Command[2]
+	script = strings.NewReplacer("kill ", "echo kill ", "sleep ", "echo sleep ", "$$$$", "$$").Replace(script)
+	if strings.Count(script, "echo") != 3 || strings.Count(script, "$$") != 1 {
+		t.Fatalf("it has other commands:\n%s", script)
+	}
+	for job, want := range map[string]string{
+		"provision-1-1": "sleep 1.000\nkill -STOP -1\nsleep 86400\n", "provision-1-2": "sleep 86400\n", "delete-1-1": "sleep 86400\n",
+	} {
+		cmd := exec.Command("sh", "-c", script)
+		cmd.Env = []string{"JOB=" + job}
+		if said, err := cmd.Output(); err != nil || string(said) != want {
+			t.Errorf("%s: %v, %q", job, err, said)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package conform
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
@@ -31,22 +33,21 @@ type killing struct {
 }
 
 // misses is how many kills may come after the end of the container.
-const misses = 4
+const misses = 6
 
-// kill kills runs of a verb: the first as soon as its container has started, the others at moments that
-// are spread over the time that the verb took in the class itself. Each kill that comes too late shortens
-// that time.
-func (t *trial) kill(ctx context.Context, k killing) error {
-	class, err := t.slowClass(ctx, k.verb)
+// kill kills runs of a verb, the first in the middle of the time that the verb took before, the others at
+// moments that are spread over it. A kill that comes too late says how long a run takes at most.
+func (t *trial) kill(ctx context.Context, k killing) (err error) {
 	met, all, late := 0, 0, t.usual(k.verb)
 	for ; err == nil && met < t.Kills && all < t.Kills+misses; all++ {
-		_, part := math.Modf(float64(all) * 0.618)
+		_, part := math.Modf(0.5 + float64(met)*0.618)
 		at := time.Duration(part * float64(late))
 		var hit bool
-		if hit, err = t.killOne(ctx, class, k, at); hit {
+		var took time.Duration
+		if hit, took, err = t.killOne(ctx, k, at); hit {
 			met++
 		} else {
-			late = at
+			late = min(at, cmp.Or(took, at))
 		}
 	}
 	if err != nil {
@@ -54,7 +55,7 @@ func (t *trial) kill(ctx context.Context, k killing) error {
 	}
 	t.note = fmt.Sprintf("%d of %d kills came while the container was at work", met, all)
 	if met == 0 {
-		return notTested("%s, although its CPU is limited. Remedy: let the nodes enforce CPU limits", t.note)
+		return notTested("%s. Remedy: --mount=IMAGE names an image with a shell, by which a run is held until it is killed", t.note)
 	}
 	return nil
 }
@@ -69,68 +70,99 @@ func (t *trial) usual(verb contract.Verb) time.Duration {
 }
 
 // killOne kills a run for a new claim, a time after its container has started. It reports whether the
-// container was at work.
-func (t *trial) killOne(ctx context.Context, class string, k killing, after time.Duration) (hit bool, err error) {
+// container was at work, or how long that took at most, if it had ended.
+func (t *trial) killOne(ctx context.Context, k killing, after time.Duration) (hit bool, took time.Duration, err error) {
+	class, err := t.killableClass(ctx, k.verb, after)
+	if err != nil {
+		return false, 0, err
+	}
 	c, err := t.claim(ctx, Provocation{}.change(class))
 	if err == nil && k.verb != contract.Provision {
 		_, err = t.bound(ctx, c)
 	}
-	for _, step := range []func(context.Context, *claim) error{
-		k.begin, func(ctx context.Context, c *claim) error { return t.disturb(ctx, c, k.verb, after) }, k.end,
-	} {
+	disturb := func(ctx context.Context, c *claim) error {
+		took, err = t.disturb(ctx, c, k.verb, after)
+		return err
+	}
+	for _, step := range []func(context.Context, *claim) error{k.begin, disturb, k.end} {
 		if err == nil {
 			err = step(ctx, c)
 		}
 	}
 	if err != nil {
-		return false, err
+		return false, 0, err
 	}
-	all, err := t.endedRunsOf(ctx, c, k.verb)
-	for _, run := range all {
-		hit = hit || c.disturbed[run.job] != "" && run.outcome.Verdict != contract.Done && run.outcome.ExitCode != nil
-	}
-	return hit, errors.Join(err, t.remove(ctx, c))
+	hit, err = t.isHit(ctx, c, k.verb)
+	return hit, took, errors.Join(err, t.remove(ctx, c))
 }
 
-// disturb kills a claim's run of a verb, a time after its container has started. The kubelet sends
-// SIGTERM, and SIGKILL two seconds later, however short the grace period is.
-func (t *trial) disturb(ctx context.Context, c *claim, verb contract.Verb, after time.Duration) error {
+// isHit reports whether the kill of a claim's run came while its container was at work.
+func (t *trial) isHit(ctx context.Context, c *claim, verb contract.Verb) (bool, error) {
+	all, err := t.endedRunsOf(ctx, c, verb)
+	return slices.ContainsFunc(all, func(run ran) bool {
+		return c.disturbed[run.job] != "" && run.outcome.Verdict != contract.Done && run.outcome.ExitCode != nil
+	}), err
+}
+
+// killableClass returns a class like that of the run, for one run that is killed.
+func (t *trial) killableClass(ctx context.Context, verb contract.Verb, after time.Duration) (string, error) {
+	template, err := killable(t.Config.Source.Data[keyPodTemplate], t.holder(verb, after))
+	if err != nil {
+		return "", err
+	}
+	return t.copyClass(ctx, fmt.Sprintf("%s-%d", t.name, len(t.claims)+1), map[string]string{keyPodTemplate: template})
+}
+
+// toHold is how long after its start a container that is to be held certainly is.
+const toHold = 2 * time.Second
+
+// disturb kills a claim's run of a verb, a time after its container has started. If that has ended before,
+// it returns how long it took at most. The kubelet sends SIGTERM, and SIGKILL two seconds later, however
+// short the grace period is.
+func (t *trial) disturb(ctx context.Context, c *claim, verb contract.Verb, after time.Duration) (took time.Duration, err error) {
 	pod, err := t.started(ctx, c, verb)
 	if err != nil || pod == nil {
-		return err
+		return 0, err
 	}
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.Clock.After(after):
+	pods, wait := t.Client.CoreV1().Pods(pod.Namespace), after
+	if t.Mount != "" {
+		wait += toHold
+	}
+	end := t.Clock.Now().Add(wait)
+	err = t.until(ctx, t.limit(), "the moment to kill a run", func(ctx context.Context) (bool, error) {
+		now, err := pods.Get(ctx, pod.Name, metav1.GetOptions{})
+		if err == nil {
+			took = tookOf(now)
+		}
+		return took > 0 || apierrors.IsNotFound(err) || !t.Clock.Now().Before(end), err
+	})
+	if err != nil || took > 0 {
+		return took, err
 	}
 	c.disturbed[pod.Labels[batchv1.JobNameLabel]] = fmt.Sprintf("a kill %.1f s after the start of its container", after.Seconds())
-	pods := t.Client.CoreV1().Pods(pod.Namespace)
-	return t.deleteOwn(pods.Delete(ctx, pod.Name, metav1.DeleteOptions{Preconditions: uidOf(pod), GracePeriodSeconds: new(int64(1))}), "the pod "+pod.Name)
+	return 0, t.deleteOwn(pods.Delete(ctx, pod.Name, metav1.DeleteOptions{Preconditions: uidOf(pod), GracePeriodSeconds: new(int64(1))}), "the pod "+pod.Name)
+}
+
+// tookOf returns how long the container of a pod has worked at most, 0 if it has not ended. Its times are
+// seconds.
+func tookOf(pod *corev1.Pod) time.Duration {
+	for _, s := range pod.Status.ContainerStatuses {
+		if end := s.State.Terminated; s.Name == contract.Container && end != nil {
+			return max(end.FinishedAt.Sub(end.StartedAt.Time), 0) + time.Second
+		}
+	}
+	return 0
 }
 
 // started waits until the container of a claim's run of a verb has started, and returns its pod, or nil if
 // the run has ended before it was seen.
 func (t *trial) started(ctx context.Context, c *claim, verb contract.Verb) (pod *corev1.Pod, err error) {
-	const often = lookEvery / 5
-	return pod, t.poll(ctx, often, t.limit(), "a run of "+string(verb), func(ctx context.Context) (bool, error) {
+	return pod, t.until(ctx, t.limit(), "a run of "+string(verb), func(ctx context.Context) (bool, error) {
 		if pod, err = t.podOf(ctx, c, verb); err != nil || pod != nil {
-			return err == nil && t.hasStarted(ctx, pod), err
+			return err == nil && runs.HasStarted([]*corev1.Pod{pod}), err
 		}
 		all, err := t.runsOf(ctx, c.UID, verb)
 		return slices.ContainsFunc(all, func(run ran) bool { return run.outcome != nil }), err
-	})
-}
-
-// hasStarted reports whether the container of a pod has started. The kubelet's event says so at once, and
-// the status of the pod up to a second later.
-func (t *trial) hasStarted(ctx context.Context, pod *corev1.Pod) bool {
-	if runs.HasStarted([]*corev1.Pod{pod}) {
-		return true
-	}
-	list, err := t.Client.CoreV1().Events(pod.Namespace).List(ctx, metav1.ListOptions{FieldSelector: "reason=Started,involvedObject.uid=" + string(pod.UID)})
-	return err == nil && slices.ContainsFunc(list.Items, func(e corev1.Event) bool {
-		return e.InvolvedObject.UID == pod.UID && e.InvolvedObject.FieldPath == "spec.containers{"+contract.Container+"}"
 	})
 }
 
@@ -149,19 +181,48 @@ func (r *Run) podOf(ctx context.Context, c *claim, verb contract.Verb) (*corev1.
 	return &list.Items[i], nil
 }
 
-// slowClass returns a class like that of the run, whose containers are slow, and end with SIGTERM.
-func (t *trial) slowClass(ctx context.Context, verb contract.Verb) (string, error) {
-	text, err := slowed(t.Config.Source.Data[keyPodTemplate], t.slowly(verb))
-	if err != nil {
-		return "", err
+// holds is what a sidecar does with a run of a verb that is the first for its claim: it stops every process
+// but itself and the first of the PID namespace, a time after there is another one. That may not be the one
+// by which an OCI runtime makes a container: the kubelet starts a sidecar before the container. Kubernetes makes
+// "$$" of "$$$$" in a command.
+const holds = `works() {
+  for p in /proc/[0-9]*; do
+    case $p in /proc/1 | /proc/$$$$) continue ;; esac
+    read -r name <"$p/comm" || continue
+    case $name in runc* | crun*) ;; *) return 0 ;; esac
+  done
+  return 1
+}
+case $JOB in %s-*-1)
+  until works; do :; done 2>/dev/null
+  sleep %.3f
+  kill -STOP -1
+  ;;
+esac
+exec sleep 86400`
+
+// holder returns a sidecar that holds a run until it is killed, nil if there is no image for it. Without it
+// the run of a script has ended before a kill takes effect.
+func (t *trial) holder(verb contract.Verb, after time.Duration) *corev1.Container {
+	if t.Mount == "" {
+		return nil
 	}
-	return t.copyClass(ctx, map[string]string{keyPodTemplate: text})
+	return &corev1.Container{
+		Name: "conform", Image: t.Mount, RestartPolicy: new(corev1.ContainerRestartPolicyAlways),
+		Command: []string{"sh", "-c", fmt.Sprintf(holds, verb, after.Seconds())},
+		Env: []corev1.EnvVar{{Name: "JOB", ValueFrom: &corev1.EnvVarSource{
+			FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.labels['" + batchv1.JobNameLabel + "']"},
+		}}},
+		SecurityContext: &corev1.SecurityContext{
+			AllowPrivilegeEscalation: new(false), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+		},
+	}
 }
 
-// slowed returns a pod-template whose container may use so many thousandths of a CPU, and is not the first
-// process of its PID namespace: the kernel does not deliver SIGTERM to that unless it handles it, and
-// within the two seconds to SIGKILL most scripts have done their work.
-func slowed(template string, milli int64) (string, error) {
+// killable returns a pod-template whose container is slow and not the first process of its PID namespace:
+// the kernel does not deliver SIGTERM to that unless it handles it. A holder runs as the container's user,
+// for it may signal no other.
+func killable(template string, holder *corev1.Container) (string, error) {
 	var pod corev1.PodTemplateSpec
 	if err := yaml.Unmarshal([]byte(template), &pod); err != nil {
 		return "", fmt.Errorf("read the key %s: %w", keyPodTemplate, err)
@@ -171,24 +232,22 @@ func slowed(template string, milli int64) (string, error) {
 	if i < 0 {
 		i, pod.Spec.Containers = len(pod.Spec.Containers), append(pod.Spec.Containers, corev1.Container{Name: contract.Container})
 	}
-	resources := &pod.Spec.Containers[i].Resources
-	for list, cpu := range map[*corev1.ResourceList]int64{&resources.Limits: milli, &resources.Requests: 0} {
+	its := &pod.Spec.Containers[i]
+	for list, cpu := range map[*corev1.ResourceList]string{&its.Resources.Limits: "50m", &its.Resources.Requests: "0"} {
 		if *list == nil {
 			*list = corev1.ResourceList{}
 		}
-		(*list)[corev1.ResourceCPU] = *resource.NewMilliQuantity(cpu, resource.DecimalSI)
+		(*list)[corev1.ResourceCPU] = resource.MustParse(cpu)
+	}
+	if holder != nil {
+		if s := its.SecurityContext; s != nil {
+			holder.SecurityContext.RunAsUser, holder.SecurityContext.RunAsGroup, holder.SecurityContext.RunAsNonRoot = s.RunAsUser, s.RunAsGroup, s.RunAsNonRoot
+		}
+		pod.Spec.InitContainers = append(pod.Spec.InitContainers, *holder)
 	}
 	text, err := yaml.Marshal(pod)
 	if err != nil {
 		return "", fmt.Errorf("write the key %s: %w", keyPodTemplate, err)
 	}
 	return string(text), nil
-}
-
-// slowly returns how much of a CPU a slow run of a verb may use, in thousandths: the least that the
-// kernel can limit it to. What takes longer than a script gets more, so that one that needs a CPU for
-// all that time takes a hundred times as long, and no more.
-func (t *trial) slowly(verb contract.Verb) int64 {
-	const least, script = 10, 6
-	return max(least, int64((t.usual(verb).Seconds()-script)*least))
 }

@@ -58,7 +58,7 @@ func (t *trial) provoke(ctx context.Context, p Provocation) (*claim, ran, error)
 	class := t.Class.Name
 	if len(p.Data) > 0 {
 		var err error
-		if class, err = t.copyClass(ctx, p.Data); err != nil {
+		if class, err = t.copyClass(ctx, t.name, p.Data); err != nil {
 			return nil, ran{}, err
 		}
 	}
@@ -102,9 +102,10 @@ func (p Provocation) change(class string) func(*corev1.PersistentVolumeClaim) {
 	}
 }
 
-// copyClass creates a class like that of the run, whose ConfigMap has some other keys.
-func (t *trial) copyClass(ctx context.Context, data map[string]string) (string, error) {
-	name, src := t.namespace.Name+"-"+t.name, t.Config.Source
+// copyClass creates a class like that of the run, whose ConfigMap has some other keys. Its name ends with
+// what it is for.
+func (t *trial) copyClass(ctx context.Context, of string, data map[string]string) (string, error) {
+	name, src := t.namespace.Name+"-"+of, t.Config.Source
 	class := t.Class.DeepCopy()
 	class.ObjectMeta, class.Provisioner = t.owned(name), t.Class.Provisioner
 	delete(class.Parameters, contract.ParamConfig)

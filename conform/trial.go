@@ -46,11 +46,6 @@ const lookEvery = 200 * time.Millisecond
 // until waits until look says so. It ends with an error of look that is a verdict, or that says that
 // something is forbidden; other errors are those of a moment.
 func (r *Run) until(ctx context.Context, limit time.Duration, what string, look func(context.Context) (bool, error)) error {
-	return r.poll(ctx, lookEvery, limit, what, look)
-}
-
-// poll is until, with a time between two looks.
-func (r *Run) poll(ctx context.Context, every, limit time.Duration, what string, look func(context.Context) (bool, error)) error {
 	end, last := r.Clock.Now().Add(limit), error(nil)
 	for {
 		found, err := look(ctx)
@@ -64,7 +59,7 @@ func (r *Run) poll(ctx context.Context, every, limit time.Duration, what string,
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-r.Clock.After(every):
+		case <-r.Clock.After(lookEvery):
 		}
 	}
 }

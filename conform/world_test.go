@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -318,16 +317,6 @@ func (w *world) remove(r *fakecluster.Run) *fakecluster.Exit {
 	r.DeleteVolume()
 	delete(w.volumes, uid)
 	return nil
-}
-
-func saidOf(report *conform.Report) string {
-	var out strings.Builder
-	for _, p := range report.Promises {
-		if err := p.Print(&out); err != nil {
-			return fmt.Sprint(err)
-		}
-	}
-	return out.String()
 }
 
 // mustBeOwn checks that a run deletes what it has created, and nothing else: by its UID, or by a name that

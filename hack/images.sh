@@ -20,22 +20,14 @@ go_image() {
   echo "$archive"
 }
 
-# script_image NAME SCRIPT [PROGRAM...]: Debian's static bash and busybox, flex, the script, and programs of this machine with their libraries.
-# What runs on a box is beside the script, and so are its functions.
+# script_image NAME SCRIPT [PROGRAM...]: Debian's static bash and busybox, flex, the script with its files, and programs of this machine with their libraries.
 script_image() {
-  local dir=$context/$1 on_box=${2%-provisioner.sh}-on-box.sh archive
+  local dir=$context/$1 archive
   mkdir -p "$dir/bin"
   [ $# = 2 ] || hack/with-libraries.sh "$dir" "${@:3}"
   install -m 0755 /bin/bash-static "$dir/bin/bash"
   install -m 0755 /bin/busybox bin/flex "$dir/bin"
-  install -m 0755 "$2" "$dir/provision"
-  [ ! -e "${2%-provisioner.sh}-functions.sh" ] || install -m 0644 "${2%-provisioner.sh}-functions.sh" "$dir/functions"
-  if [ -e "$on_box" ]; then
-    install -m 0644 scripts/box.sh "$dir/box"
-    install -m 0644 "$on_box" "$dir/on-box"
-    mkdir "$dir/etc" # ssh asks who runs it
-    echo "flex:x:65532:65532::/tmp:/bin/bash" >"$dir/etc/passwd"
-  fi
+  hack/script-files.sh "$2" "$dir"
   archive=$(test/cluster/build-image.sh "$1:$TAG" "$dir" scripts/Dockerfile.bash)
   hack/check-image.sh "$archive"
   echo "$archive"
@@ -47,7 +39,7 @@ bash_image() {
   script_image "$1" "$2"
 }
 
-need_tools /bin/bash-static:bash-static /bin/busybox:busybox-static buildah:buildah jq:jq
+need_tools /bin/bash-static:bash-static /bin/busybox:busybox-static buildah:buildah jq:jq readelf:binutils
 [ -x "$KUBE_BIN/kubectl" ] || test/cluster/build.sh
 go_image flex-dispatcher Dockerfile.dispatcher flex-dispatcher
 go_image cinder-provisioner Dockerfile.cinder cinder-provisioner

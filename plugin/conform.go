@@ -51,7 +51,7 @@ func (c *conforming) addOwnFlags(f *pflag.FlagSet) {
 	f.StringArrayVar(&c.skip, "skip", nil, "do not test a promise: PROMISE=REASON; may be repeated")
 	f.StringVar(&c.size, "size", "1Gi", "size of each volume. Volumes grow to twice that size")
 	f.IntVar(&c.Kills, "kills", 3, "how many Jobs of each verb are killed at work")
-	f.StringVar(&c.Mount, "mount", "", "image with a shell, by which volumes are mounted, written to and read; default: none is mounted")
+	f.StringVar(&c.Mount, "mount", "", "image with a shell, by which volumes are mounted, written to and read, and runs are held until they are killed; default: none")
 	f.StringVar(&c.provoke, "provoke", "", "YAML file that says how the image is made to refuse a claim")
 	f.BoolVar(&c.Keep, "keep", false, "keep the objects of a promise that is broken, and their namespace")
 }

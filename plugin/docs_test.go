@@ -2,10 +2,14 @@ package plugin_test
 
 import (
 	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/flex-provisioner/flex-provisioner/plugin"
@@ -35,6 +39,49 @@ func TestEachCommandIsDocumented(t *testing.T) {
 	for _, flag := range []string{"kubeconfig", "context", "namespace", "as"} {
 		if !shown[flag] {
 			t.Errorf("no command has the flag --%s of kubectl", flag)
+		}
+	}
+}
+
+// command is one of the plugin's on a page or in a form.
+var command = regexp.MustCompile("kubectl flex (-?-?[a-z]+)([^\n`.]*)")
+
+// Whoever opens an issue attaches the output of these commands.
+func TestTheIssueFormsAskForCommandsThatExist(t *testing.T) {
+	forms, err := filepath.Glob("../.github/ISSUE_TEMPLATE/*.yml")
+	if err != nil || len(forms) < 3 {
+		t.Fatalf("%d forms: %v", len(forms), err)
+	}
+	found := 0
+	for _, path := range append(forms, "../SUPPORT.md") {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range command.FindAllStringSubmatch(string(text), -1) {
+			found++
+			checkCommand(t, path, m[1], m[2])
+		}
+	}
+	if found < 8 {
+		t.Errorf("the forms have %d commands", found)
+	}
+}
+
+func checkCommand(t *testing.T, path, name, arguments string) {
+	t.Helper()
+	all := plugin.Command(time.Now)
+	if name == "--version" && all.Version != "" {
+		return
+	}
+	i := slices.IndexFunc(all.Commands(), func(c *cobra.Command) bool { return c.Name() == name })
+	if i < 0 {
+		t.Errorf("%s names kubectl flex %s, which does not exist", path, name)
+		return
+	}
+	for _, m := range regexp.MustCompile("--([a-z-]+)").FindAllStringSubmatch(arguments, -1) {
+		if all.Commands()[i].Flags().Lookup(m[1]) == nil {
+			t.Errorf("%s: kubectl flex %s has no flag --%s", path, name, m[1])
 		}
 	}
 }

@@ -90,6 +90,24 @@ func TestAValueOfAConfigMapNamesNoRemedy(t *testing.T) {
 	})
 }
 
+// Of a PersistentVolume that no provisioning pod has written, the API server checks no annotation.
+func TestAnAnnotationOfAPersistentVolumeNamesNoRemedy(t *testing.T) {
+	for _, revision := range []string{evil + "/gold", fakecluster.ConfigNamespace + "/" + evil} {
+		inWorld(t, func(c *fakecluster.Cluster) {
+			c.SetUpGold(fakecluster.Works)
+			c.Start()
+			claim := c.CreateClaim("data")
+			c.Until("it is bound", time.Minute, c.AllBound)
+			c.Advance(time.Hour)
+			pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: contract.PVName(string(claim.UID))}}
+			fakecluster.Update(c, fakecluster.Admin, pv, func(pv *corev1.PersistentVolume) { pv.Annotations[contract.AnnRevision] = revision })
+			fakecluster.Delete(c, fakecluster.User, claim)
+			c.Advance(time.Minute)
+			mustNotObey(c, why(c, claim.UID))
+		})
+	}
+}
+
 // A terminal breaks a long line where it ends, and what follows so many blanks looks like a line of
 // the command.
 func TestBlanksBringNoTextOfOthersToTheLeftEdge(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 // The chart contains the files of these folders, and so follows every change of theirs.
 func TestChartContainsTheFoldersOfDeploy(t *testing.T) {
 	found, err := filepath.Glob(repository + "/deploy/chart/files/*")
-	if err != nil || len(found) != 4 {
+	if err != nil || len(found) != 6 {
 		t.Fatalf("%q, %v", found, err)
 	}
 	for _, link := range found {

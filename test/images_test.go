@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 )
 
@@ -161,6 +162,35 @@ func TestImagesAreFromScratchAndOfANumericUser(t *testing.T) {
 	for _, line := range []string{`hack/check-image.sh --only "/$1" "$archive"`, `hack/check-image.sh "$archive"`} {
 		if strings.Count(build, line) != 1 {
 			t.Errorf("hack/images.sh lacks %s", line)
+		}
+	}
+}
+
+var imageOfAScript = regexp.MustCompile(`(?m)^(?:script|bash|go)_image ([a-z-]+)(?: Dockerfile\S+ \S+)?(.*)$`)
+
+// A release has the images of make images, with the same scripts and programs, and they start in the
+// same way. Only the image with kubectl is left out: it is an example of a program of the reader's own.
+func TestReleaseHasTheImagesOfMakeImages(t *testing.T) {
+	images := func(file string) map[string]string {
+		out := map[string]string{}
+		for _, m := range imageOfAScript.FindAllStringSubmatch(content(t, file), -1) {
+			out[m[1]] = m[2]
+		}
+		return out
+	}
+	want := images("hack/images.sh")
+	delete(want, "custom-iscsi-provision")
+	if diff := cmp.Diff(want, images("hack/release/images.sh")); diff != "" || len(want) < 15 {
+		t.Errorf("hack/images.sh has (-), hack/release/images.sh has (+):\n%s", diff)
+	}
+	release := content(t, "hack/release/images.sh") + content(t, "hack/release/image.go")
+	for file, lines := range map[string][2]string{
+		"scripts/Dockerfile.bash": {"ENV PATH=/bin\nUSER 65532:65532\nENTRYPOINT [\"/provision\"]\n", `image "$1" /provision -env PATH=/bin`},
+		"Dockerfile.dispatcher":   {"USER 65532:65532\nENTRYPOINT [\"/flex-dispatcher\"]\n", `image "$1" "/$1"`},
+		"Dockerfile.cinder":       {"USER 65532:65532\nENTRYPOINT [\"/cinder-provisioner\"]\n", `const user = "65532:65532"`},
+	} {
+		if !strings.HasSuffix(content(t, file), lines[0]) || !strings.Contains(release, lines[1]) {
+			t.Errorf("%s ends otherwise than %q, or hack/release lacks %s", file, lines[0], lines[1])
 		}
 	}
 }

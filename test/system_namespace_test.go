@@ -12,10 +12,11 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The dispatcher's namespace and ServiceAccount.
+// The namespace of the dispatcher, and the ServiceAccounts there.
 const (
 	systemNamespace = "flex-system"
 	dispatcher      = "flex-dispatcher"
+	auditor         = "flex-dispatcher-audit"
 )
 
 // manifest is what these tests read of an object under deploy or configmaps.
@@ -56,22 +57,26 @@ func manifests(t *testing.T) []manifest {
 }
 
 // Whoever creates a pod, a Secret or a token in the dispatcher's namespace is the dispatcher. So
-// nothing is there but the dispatcher, and the only right that is given there is the dispatcher's,
-// to its lease.
+// nothing is there but the dispatcher and, where it is wanted, its audit. The only right that is given
+// there is the dispatcher's to its lease, which the audit may read.
 func TestNothingButTheDispatcherIsInItsNamespace(t *testing.T) {
-	var kinds []string
+	var kinds, ofAudit []string
 	for _, m := range manifests(t) {
 		if m.Namespace != systemNamespace {
 			continue
 		}
-		kinds = append(kinds, m.Kind)
+		if m.Name == auditor {
+			ofAudit = append(ofAudit, m.Kind)
+		} else {
+			kinds = append(kinds, m.Kind)
+		}
 		for _, rule := range m.Rules {
-			if !slices.Equal(rule.Resources, []string{"leases"}) {
+			if !slices.Equal(rule.Resources, []string{"leases"}) || m.Name == auditor && !slices.Equal(rule.Verbs, []string{"get"}) {
 				t.Errorf("%s %s grants %v on %v in %s", m.Kind, m.Name, rule.Verbs, rule.Resources, systemNamespace)
 			}
 		}
 		for _, s := range m.Subjects {
-			if s.Name != dispatcher {
+			if of := m.Name == auditor; of && s.Name != auditor || !of && s.Name != dispatcher {
 				t.Errorf("%s %s gives %s a right in %s", m.Kind, m.Name, s.Name, systemNamespace)
 			}
 		}
@@ -83,6 +88,10 @@ func TestNothingButTheDispatcherIsInItsNamespace(t *testing.T) {
 	slices.Sort(kinds)
 	if want := []string{"Deployment", "PodDisruptionBudget", "Role", "RoleBinding", "ServiceAccount"}; !slices.Equal(kinds, want) {
 		t.Errorf("%s has %v, want %v", systemNamespace, kinds, want)
+	}
+	slices.Sort(ofAudit)
+	if want := []string{"Deployment", "Role", "RoleBinding", "ServiceAccount"}; !slices.Equal(ofAudit, want) {
+		t.Errorf("the audit has %v, want %v", ofAudit, want)
 	}
 }
 

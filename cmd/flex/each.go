@@ -69,8 +69,8 @@ func (in *container) batch() ([]contract.Request, []json.RawMessage, error) {
 		return nil, nil, err
 	}
 	all, err := contract.DecodeRequests(content)
-	if err != nil {
-		return nil, nil, err
+	if err != nil { // a later version of the contract, for one: no command has run
+		return nil, nil, misused("%w", err)
 	}
 	if content, err = os.ReadFile(in.pv); err != nil {
 		return nil, nil, err

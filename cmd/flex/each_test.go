@@ -269,15 +269,18 @@ func TestAWrongUseOfEach(t *testing.T) {
 		code      int
 		says      string
 	}{
-		"nothing":        {nil, nil, 64, "a number and a command are required"},
-		"no command":     {[]string{"8"}, nil, 64, "a number and a command are required"},
-		"no number":      {[]string{"true", "provision"}, nil, 64, "must be a positive number"},
-		"zero":           {[]string{"0", "true"}, nil, 64, "must be a positive number"},
-		"no such":        {[]string{"1", "/no/such"}, nil, 64, "the command cannot be run"},
-		"each in each":   {[]string{"1", "true"}, func(p *pod) { p.env["FLEX_PV"] = "{}" }, 64, `[ -n "${FLEX_CLAIM_UID:-}" ] || exec flex each`},
-		"no file":        {[]string{"1", "true"}, func(p *pod) { must(p.t, os.Remove(p.dir+"/request.json")) }, 75, "no such file"},
-		"no PVs":         {[]string{"1", "true"}, func(p *pod) { must(p.t, os.Remove(p.dir+"/pv.json")) }, 75, "no such file"},
-		"another file":   {[]string{"1", "true"}, func(p *pod) { p.write("request.json", "{}") }, 75, "the version is"},
+		"nothing":      {nil, nil, 64, "a number and a command are required"},
+		"no command":   {[]string{"8"}, nil, 64, "a number and a command are required"},
+		"no number":    {[]string{"true", "provision"}, nil, 64, "must be a positive number"},
+		"zero":         {[]string{"0", "true"}, nil, 64, "must be a positive number"},
+		"no such":      {[]string{"1", "/no/such"}, nil, 64, "the command cannot be run"},
+		"each in each": {[]string{"1", "true"}, func(p *pod) { p.env["FLEX_PV"] = "{}" }, 64, `[ -n "${FLEX_CLAIM_UID:-}" ] || exec flex each`},
+		"no file":      {[]string{"1", "true"}, func(p *pod) { must(p.t, os.Remove(p.dir+"/request.json")) }, 75, "no such file"},
+		"no PVs":       {[]string{"1", "true"}, func(p *pod) { must(p.t, os.Remove(p.dir+"/pv.json")) }, 75, "no such file"},
+		"another file": {[]string{"1", "true"}, func(p *pod) { p.write("request.json", "{}") }, 64, "the version is"},
+		"a later version": {[]string{"1", "true"}, func(p *pod) {
+			p.write("request.json", `{"version":"flex-provisioner.io/v2","verb":"provision","requests":[{"uid":"u1"},{"uid":"u2"}]}`)
+		}, 64, `the version is "flex-provisioner.io/v2", and this image supports "flex-provisioner.io/v1"`},
 		"damaged PVs":    {[]string{"1", "true"}, func(p *pod) { p.write("pv.json", "{") }, 75, "unexpected end"},
 		"one PV for two": {[]string{"1", "true"}, func(p *pod) { p.write("pv.json", skeletonOf(uid(0))) }, 75, "has 2 requests"},
 	} {

@@ -157,6 +157,23 @@ func TestDeathAtAnyWriteChangesNothing(t *testing.T) {
 	t.Run("away for two hours", func(t *testing.T) { everyDeath(t, failedAndAbandoned, 2*time.Hour) })
 }
 
+// Found by test/skew: the Job of the run that had written the PV expired while no dispatcher ran, the
+// record of an earlier one under another revision was left, and the PV was in doubt for ever.
+func TestDeathAtAnyWriteLeavesNoPVInDoubt(t *testing.T) {
+	var writes int64
+	inWorld(t, func(w *world) { movedOn(w, 0); writes = w.dispatcherWrites() })
+	for last := range writes {
+		inWorld(t, func(w *world) {
+			w.Downtime = 2 * time.Hour
+			movedOn(w, last+1)
+			w.MustEmit(onData, "VolumeInDoubt", 0)
+			if w.Deaths != 1 {
+				w.T.Errorf("%d deaths", w.Deaths)
+			}
+		})
+	}
+}
+
 func everyDeath(t *testing.T, story life, downtime time.Duration) {
 	t.Helper()
 	var want string

@@ -23,7 +23,7 @@ func Decide(v View) Action {
 // beforeGate decides what comes before a gated run is confirmed: about the runs that are not gated,
 // and what is on record.
 func beforeGate(v View) Action {
-	return firstOf(v, keepVolume, freeMisnamed, removePodFinalizer, awaitRuns, recordOutcome, forgetRecord, createDescribed)
+	return firstOf(v, leaveNewer, keepVolume, freeMisnamed, removePodFinalizer, awaitRuns, recordOutcome, forgetRecord, createDescribed)
 }
 
 // decideNext decides when every run has ended and is on record.
@@ -62,6 +62,21 @@ func decideVolume(v View) Action {
 		return provisionClaim(v)
 	default:
 		return v.rest("nothing to do for the claim")
+	}
+}
+
+// leaveNewer leaves a UID alone as long as it has a Job that a later dispatcher has written: what
+// that knows of the claim and this one does not could be a volume. A Job that is no record any more
+// expires, and is not reported.
+func leaveNewer(v View) Action {
+	r := v.newest(func(r *Run) bool { return r.Newer && (r.Held || r.Unfinished) })
+	switch {
+	case r != nil:
+		return ReportProblem{Problem: Problem{Reason: reason.RecordTooNew, Note: reason.WrittenByNewer(r.JobNamespace(), r.Name)}}
+	case v.newest(func(r *Run) bool { return r.Newer }) != nil:
+		return Wait{Why: "a newer dispatcher has written a Job of the claim, which expires"}
+	default:
+		return nil
 	}
 }
 
@@ -161,13 +176,20 @@ func describesPV(v View, r Run) bool {
 // released before.
 func (v View) isReleasedWith(r Run, success bool) bool {
 	switch {
-	case r.Terminating || r.IsUndo() || v.mayStillRun(&r) || r.Verb == contract.Provision && v.isKeepingRefused():
+	case r.Terminating || r.IsUndo() || v.mayStillRun(&r) || r.Verb == contract.Provision && (v.isKeepingRefused() || v.isOtherwiseOnRecord(r)):
 		return false
 	case success || r.Verb == contract.Provision:
 		return success
 	default: // one that never ran keeps the next one to its backoff, and a volume whose PV was removed by hand is reported
 		return r.Outcome.Verdict != contract.NotStarted && v.whyKept(&r) == ""
 	}
+}
+
+// isOtherwiseOnRecord reports whether an earlier provision under another revision is on record. Its
+// record is released first. It was once left alone with the PV of a later run, whose Job had expired
+// while no dispatcher ran, and the PV was taken for forged, by its revision.
+func (v View) isOtherwiseOnRecord(r Run) bool {
+	return slices.ContainsFunc(v.Runs, func(o Run) bool { return o.Verb == r.Verb && o.Held && o.Revision != r.Revision && o.Number < r.Number })
 }
 
 // whyKept returns why the volume stays in the storage that a run was to delete, or nothing. If its

@@ -109,6 +109,9 @@ const (
 type Run struct {
 	Name string
 	runs.Record
+	// Newer is set if a later dispatcher has written the record, in a version that this one does not
+	// know.
+	Newer bool
 	// Created is when the Job was created. First is set if the UID is the first of the claims that
 	// the Job serves: what is written about all of them is written when that UID is reconciled.
 	Created time.Time

@@ -18,8 +18,11 @@ import (
 // them at every look once took a third of the time of serving a burst.
 const AnnRecord = contract.Domain + "record"
 
-// recordVersion is the version of the record. It changes when an older dispatcher must not read it;
-// a field that is added changes nothing.
+// recordVersion is the version of the record. It changes when an older dispatcher must not act on
+// the Job: when a field has another meaning, when a field is added that must not get lost, since an
+// older dispatcher drops it with its next write, or when the Job's request has another version of
+// the contract. In every version the record begins with a line that is an object with the version,
+// and a Job is found by the same labels.
 const recordVersion = 1
 
 // Head is the first line of a Job's record: what is asked of a Job without asking for one of its
@@ -122,6 +125,20 @@ func HeadOf(job *batchv1.Job) Head {
 	return h
 }
 
+// IsNewer reports whether a later dispatcher has written the record of a Job, in a version that this
+// one does not know. An upgrade that was rolled back leaves such Jobs.
+func IsNewer(job *batchv1.Job) bool { return recordVersionOf(job) > recordVersion }
+
+// recordVersionOf returns the version of a Job's record, whatever else its head holds.
+func recordVersionOf(job *batchv1.Job) int {
+	var head struct{ Version int }
+	line, _, _ := strings.Cut(job.Annotations[AnnRecord], "\n")
+	if json.Unmarshal([]byte(line), &head) != nil {
+		return 0
+	}
+	return head.Version
+}
+
 // RecordOf returns what a Job records of a claim. It has nothing but the UID where that is damaged.
 func RecordOf(job *batchv1.Job, uid string) Record {
 	_, after, _ := strings.Cut(job.Annotations[AnnRecord], "\n"+lineOf(uid))
@@ -170,8 +187,12 @@ func ChangedRecords(old, now *batchv1.Job) []string {
 	return out
 }
 
-// Recorded returns the annotation of a Job in which the records of claims are changed.
+// Recorded returns the annotation of a Job in which the records of claims are changed. A record of a
+// newer version is not changed, since what this dispatcher does not know of it would be lost.
 func Recorded(job *batchv1.Job, change func(*Record), uids ...string) (map[string]string, error) {
+	if IsNewer(job) {
+		return nil, fmt.Errorf("the record of the Job %s/%s has the version %d, and this dispatcher knows %d", job.Namespace, job.Name, recordVersionOf(job), recordVersion)
+	}
 	all := Records(job)
 	for i := range all {
 		if slices.Contains(uids, all[i].ClaimUID) {

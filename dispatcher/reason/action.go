@@ -22,7 +22,7 @@ func ActionOf(why, note string) string {
 // repeated.
 func WaitsForAdministrator(why string) bool {
 	switch why {
-	case VolumeInDoubt, RevisionMissing, RevisionDamaged, DeleteNotSupported, NodeGone, RunNotConfirmed:
+	case VolumeInDoubt, RevisionMissing, RevisionDamaged, RecordTooNew, DeleteNotSupported, NodeGone, RunNotConfirmed:
 		return true
 	default:
 		return false

@@ -211,6 +211,12 @@ func annotateJob(namespace, job, annotation string) string {
 	return fmt.Sprintf("kubectl -n %s annotate job %s %s", cmp.Or(namespace, "NAMESPACE"), job, annotation)
 }
 
+// WrittenByNewer says that a UID is left alone since a later dispatcher has written its record.
+func WrittenByNewer(namespace, job string) string {
+	return fmt.Sprintf("the record of the Job %s/%s is of a newer dispatcher than this one, so nothing is done for the claim and its volume. Remedy: install the newer dispatcher again, "+
+		"as long as this record is needed: docs/upgrade.md#back", cmp.Or(namespace, "NAMESPACE"), job)
+}
+
 // OrphanLeft says what the pod of a Job that another client has removed may have left in the storage.
 func OrphanLeft(uids []string) string {
 	return "its Job, which was its record, was removed by another client. A volume that the pod may have created for the claim " + strings.Join(uids, ", ") +

@@ -107,6 +107,9 @@ const (
 	RevisionMissing = "RevisionMissing"
 	// RevisionDamaged: that ControllerRevision cannot be read, or lacks its label.
 	RevisionDamaged = "RevisionDamaged"
+	// RecordTooNew: a later dispatcher has written the record of a Job, in a version that this one
+	// does not know: an upgrade was rolled back.
+	RecordTooNew = "RecordTooNew"
 	// Resizing: the first Job that expands the volume was launched, or a later one has not ended for a
 	// while.
 	Resizing = "Resizing"

@@ -20,6 +20,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/quote"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/slots"
 )
@@ -172,7 +173,7 @@ func (f *Resolver) Delete(uid types.UID, name string) Resolved {
 			"the config revision %s that created the volume does not exist. Remedy: restore that ControllerRevision, "+
 				"name another in the PV's annotation %s, or set the PV's reclaim policy to Retain and delete the volume manually. If there is no PersistentVolume, "+
 				"restore the revision, or give up the record: kubectl -n %s annotate job JOB %s=%s",
-			name, contract.AnnRevision, namespace, jobs.AnnForget, uid)}}
+			quote.Said(quote.Name(name)), contract.AnnRevision, namespace, jobs.AnnForget, uid)}}
 	}
 	judged := f.JudgeStored(stored)
 	if judged.Damaged != nil {
@@ -319,7 +320,7 @@ func attributesProblem(claim *corev1.PersistentVolumeClaim, cfg config.Config) *
 func (f *Resolver) unserved(revision string) *decide.Problem {
 	ns, _, named := strings.Cut(revision, "/")
 	if why := f.Caches.WhyUnserved(ns); named && why != "" {
-		return decide.Problemf(reason.NamespaceNotServed, "the config revision %s that created the volume is in the namespace %s: %s", revision, ns, why)
+		return decide.Problemf(reason.NamespaceNotServed, "the config revision %s that created the volume is in the namespace %s: %s", quote.Said(quote.Name(revision)), quote.Said(quote.Name(ns)), why)
 	}
 	return nil
 }

@@ -168,7 +168,7 @@ func stuckUnscheduled(pod *corev1.Pod) *Stuck {
 		}
 		note := "no node fits its pod: " + quote.Said(c.Message)
 		if len(pod.Spec.NodeSelector) > 0 {
-			note += "; its node selector is " + selectorText(pod.Spec.NodeSelector)
+			note += "; its node selector is " + quote.Said(selectorText(pod.Spec.NodeSelector))
 		}
 		return &Stuck{Reason: c.Reason, Note: note, Unstarted: true}
 	}

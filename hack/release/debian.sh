@@ -1,10 +1,10 @@
 #!/bin/bash
-# debian.sh ARCH DIR PACKAGE...: unpacks packages of Debian for an architecture into DIR, without what they depend on, and prints of each its package
-# URL, its version and its SHA-256. The machine's own packages and architectures stay as they are, and no root is needed: apt has its state in a
+# debian.sh ARCH DIR PACKAGE...: unpacks packages of Debian for an architecture, and those that they depend on, into DIR, and prints of each file its
+# path, and the package URL, the version and the SHA-256 of its package. The machine's own packages and architectures stay as they are, and no root is needed: apt has its state in a
 # directory of its own, and checks the signatures of the machine's sources as always.
 set -euo pipefail
 [ $# -ge 3 ] || { sed -n '2,4s/^# //p' "$0" >&2; exit 64; }
-arch=$1 root=$(realpath -m "$2")
+arch=$1 root=$2
 state=$(mktemp -d)
 trap 'rm -rf "$state"' EXIT
 mkdir -p "$root" "$state/lists/partial" "$state/archives/partial"
@@ -17,11 +17,10 @@ apt() {
 }
 
 apt update
-cd "$state/archives"
-apt download "${@:3}"
-for package in *.deb; do
-  dpkg-deb -x "$package" "$root"
+apt install --yes --no-install-recommends --download-only "${@:3}"
+for package in "$state"/archives/*.deb; do
+  dpkg-deb --extract "$package" "$root"
   version=$(dpkg-deb --field "$package" Version)
-  echo "pkg:deb/debian/$(dpkg-deb --field "$package" Package)@$(jq -rn --arg version "$version" '$version | @uri')?arch=$arch $version" \
-    "$(sha256sum <"$package" | cut -d' ' -f1)"
+  of="pkg:deb/debian/$(dpkg-deb --field "$package" Package)@$(jq -rn --arg version "$version" '$version | @uri')?arch=$arch"
+  dpkg-deb --fsys-tarfile "$package" | tar -t | sed -n "s|^\./\(.*[^/]\)$|\1 $of $version $(sha256sum <"$package" | cut -d' ' -f1)|p"
 done

@@ -19,37 +19,24 @@ go_image() {
   image "$1" "/$1"
 }
 
-# bash_root ARCH: Debian's static bash and busybox, and flex.
-bash_root() {
-  local bin=$WORK/roots/bash-$1/bin
-  mkdir -p "$bin"
-  hack/release/debian.sh "$1" "$WORK/debian-$1" bash-static busybox-static >>"$WORK/debian"
-  install -m 0755 "$WORK/debian-$1/bin/busybox" "$WORK/linux-$1/flex" "$bin"
-  install -m 0755 "$WORK/debian-$1/bin/bash-static" "$bin/bash"
-}
-
-# links ARCH: a name for each applet. Both architectures have those of one configuration.
-links() {
-  local applet bin=$WORK/roots/bash-$1/bin
-  "$WORK/roots/bash-$(go env GOHOSTARCH)/bin/busybox" --list | sort | while read -r applet; do
-    [ -e "$bin/$applet" ] || ln -s busybox "$bin/$applet"
-  done
-}
-
-# script_image NAME SCRIPT: bash and a script.
+# script_image NAME SCRIPT [PROGRAM...]: bash, a script with its files, and programs.
 script_image() {
   local arch root
   for arch in $ARCHES; do
     root=$WORK/roots/$1-$arch
     cp -a "$WORK/roots/bash-$arch" "$root"
-    install -m 0755 "$2" "$root/provision"
+    [ $# = 2 ] || hack/release/programs.sh "$root" "$arch" "${@:3}"
+    hack/script-files.sh "$2" "$root"
   done
   image "$1" /provision -env PATH=/bin
 }
 
 (cd hack/release && go build -o "$WORK/image" .)
-for arch in $ARCHES; do bash_root "$arch"; done
-for arch in $ARCHES; do links "$arch"; done
+for arch in $ARCHES; do hack/release/bash.sh "$arch"; done
+# busybox has a name for each applet. Those of both architectures are of one configuration, and this machine can ask its own.
+"$WORK/roots/bash-$(go env GOHOSTARCH)/bin/busybox" --list | while read -r applet; do
+  for bin in "$WORK"/roots/bash-*/bin; do [ -e "$bin/$applet" ] || ln -s busybox "$bin/$applet"; done
+done
 go_image flex-dispatcher
 go_image cinder-provisioner
 script_image directory-provisioner scripts/directory-provisioner.sh
@@ -57,3 +44,12 @@ script_image file-server-provisioner scripts/file-server-provisioner.sh
 script_image isolated-provisioner scripts/isolated-provisioner.sh
 script_image nfs-provisioner scripts/nfs-provisioner.sh
 script_image seed-provisioner scripts/seed-provisioner.sh
+script_image btrfs-provisioner scripts/btrfs-provisioner.sh btrfs flock
+script_image nfs-btrfs-provisioner scripts/nfs-provisioner.sh btrfs flock
+script_image loop-provisioner scripts/loop-provisioner.sh flock
+script_image loop-attacher scripts/loop-attacher.sh losetup
+script_image http-provisioner scripts/http-provisioner.sh curl jq
+script_image iscsi-target-provisioner scripts/iscsi-target-provisioner.sh ssh jq
+script_image lvm-provisioner scripts/lvm-provisioner.sh ssh jq
+script_image zfs-provisioner scripts/zfs-provisioner.sh ssh jq
+script_image ceph-rbd-provisioner scripts/ceph-rbd-provisioner.sh rbd jq

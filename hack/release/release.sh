@@ -23,7 +23,7 @@ build() {
 name_images() {
   local name digest
   while read -r name digest; do
-    sed -i "s|localhost/$name:dev|$REGISTRY/$name@$digest|" "$DIST"/{configmaps,deploy/examples}/*.yaml "$DIST"/docs/recipes/*.md
+    sed -i "s|localhost/$name:dev|$REGISTRY/$name@$digest|" "$DIST"/{configmaps,deploy/*}/*.yaml "$DIST"/docs/recipes/*.md
   done <"$WORK/images"
   digest=$(sed -n 's/^flex-dispatcher //p' "$WORK/images")
   sed -i "s|newName: localhost/|newName: $REGISTRY/|; s|newTag: dev|digest: $digest|" "$DIST/deploy/base/kustomization.yaml"
@@ -34,7 +34,7 @@ name_images() {
 # notes: what CHANGELOG.md says of the version, or of the next one.
 notes() {
   local of=$VERSION
-  grep -q "^## $of\( \|$\)" CHANGELOG.md || { of=Unreleased; echo "CHANGELOG.md has no heading \"## $VERSION\": the notes are those of \"## Unreleased\"" >&2; }
+  grep -q "^## $of\( \|$\)" CHANGELOG.md || { of=$(awk '/^## / { print $2; exit }' CHANGELOG.md); echo "CHANGELOG.md has no heading \"## $VERSION\": the notes are those of \"## $of\"" >&2; }
   awk -v of="$of" '/^## / { on = $2 == of } on' CHANGELOG.md
 }
 
@@ -46,9 +46,8 @@ trap 'rm -rf "$WORK"' EXIT
 export VERSION COMMIT WORK
 build linux
 build darwin kubectl-flex
-rm -rf "$DIST"
-mkdir "$DIST"
-git archive HEAD README.md CHANGELOG.md LICENSE SECURITY.md configmaps deploy docs scripts ':!*.go' | tar -xf - -C "$DIST"
+rm -rf "$DIST" && mkdir "$DIST"
+git archive HEAD README.md CHANGELOG.md LICENSE SECURITY.md configmaps deploy docs scripts ':!*.go' ':!docs/site' | tar -xf - -C "$DIST"
 hack/release/images.sh >"$WORK/images"
 name_images
 hack/release/manifests.sh

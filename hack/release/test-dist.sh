@@ -14,7 +14,7 @@ die() {
 
 # push: what a registry has after the push is what the manifests name. Its content is in memory.
 push() {
-  local image port digest
+  local image digest
   go build -o "$TMP/crane" github.com/google/go-containerregistry/cmd/crane
   "$TMP/crane" registry serve --address 127.0.0.1:0 2>"$TMP/registry" &
   registry=$!
@@ -22,6 +22,22 @@ push() {
   for image in "$DIST"/images/*; do
     digest=$("$TMP/crane" push "$image" "127.0.0.1:$port/flex/${image##*/}:v1" 2>"$TMP/push") || die "$(cat "$TMP/push")"
     [ "${digest##*@}" = "$(jq -r '.manifests[].digest' "$image/index.json")" ] || die "the registry has $digest"
+  done
+}
+
+# programs: those for the other architecture find their libraries, and start.
+programs() {
+  local image root file code
+  ./debian.sh "$(go env GOHOSTARCH)" "$TMP/emulator" qemu-user-static >/dev/null
+  for image in "$DIST"/images/*; do
+    root=$TMP/${image##*/}
+    mkdir "$root"
+    "$TMP/crane" export --platform linux/arm64 "127.0.0.1:$port/flex/${image##*/}:v1" - | tar -x -C "$root"
+    while read -r file; do
+      code=0
+      "$TMP/emulator/usr/bin/qemu-aarch64-static" -L "$root" "$file" -V >"$TMP/log" 2>&1 || code=$? # which they take for the version, or refuse
+      [ "$code" -lt 126 ] || die "$file ends with $code: $(cat "$TMP/log")"
+    done < <(find "$root" -type f ! -path '*/lib/*' -exec sh -c 'head -c 4 "$1" | grep -q ELF' _ {} \; -print)
   done
 }
 
@@ -38,4 +54,5 @@ plugin() {
 go test -count=1 -tags dist .
 (cd ../../test/chart && go test -count=1 -tags dist -run OfTheRelease .)
 push
+programs
 plugin

@@ -58,6 +58,31 @@ func read(in input.Sources) (input.Task, error) {
 	return tasks[0], tasks[0].Fault
 }
 
+// A later dispatcher may add fields to the request.
+func TestTheRequestOfALaterReleaseIsRead(t *testing.T) {
+	later := func(requests *contract.Requests, files fstest.MapFS) {
+		text, err := requests.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		text = strings.Replace(text, `"uid":`, `"tier":{"name":"hot"},"uid":`, 1)
+		files["request.json"] = &fstest.MapFile{Data: []byte(strings.Replace(text, `"verb":`, `"sentBy":["later"],"verb":`, 1))}
+	}
+	task, err := read(sources(t, later))
+	if err != nil || task.Request.UID != uid {
+		t.Errorf("%+v: %v", task, err)
+	}
+}
+
+// A later contract may mean something else by the same names, so nothing is created.
+func TestARequestOfALaterContractIsRefused(t *testing.T) {
+	_, err := input.Read(sources(t, func(requests *contract.Requests, _ fstest.MapFS) { requests.Version = "flex-provisioner.io/v2" }))
+	var fault *input.Error
+	if !errors.As(err, &fault) || fault.Code != contract.ExitUsage || !strings.Contains(err.Error(), `this image supports "flex-provisioner.io/v1"`) {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestReadReturnsTheTask(t *testing.T) {
 	task, err := read(sources(t, nil))
 	if err != nil {

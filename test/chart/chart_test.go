@@ -19,6 +19,7 @@ const everything = `
 configNamespaces: {team-a: {}}
 nodeDirectories: {enabled: true, btrfs: true}
 claimCreator: {enabled: true}
+audit: {enabled: true}
 networkPolicies: {enabled: true, apiServer: [198.51.100.0/24], storage: [192.0.2.0/24]}
 classes: {gold: {parameters: {flex-provisioner.io/config-namespace: team-a}, config: {image: x, service-account-name: account, batch-size: 2}}}
 `
@@ -38,6 +39,16 @@ func TestValuesRenderWhatTheirKustomizationDoes(t *testing.T) {
 		"network policies of a cluster": {
 			"networkPolicies: {enabled: true, apiServer: [203.0.113.10/32], storage: [203.0.113.64/26], storagePorts: [13000, 13776]}",
 			block(t, "docs/operate.md", "components: [../network-policies]"),
+		},
+		"audit": {"audit: {enabled: true}", "resources: [../base]\ncomponents: [../audit]"},
+		"audit on chosen nodes": {
+			"audit: {enabled: true}\nnodeSelector: {disk: ssd}",
+			"resources: [../base]\ncomponents: [../audit]\npatches: [{target: {kind: Deployment}, patch: '- {op: add, path: /spec/template/spec/nodeSelector/disk, value: ssd}'}]",
+		},
+		"monitoring": {"monitoring: {labels: {release: RELEASE}}", block(t, "docs/monitor.md", "components: [../monitoring]")},
+		"image of the audit": {
+			"audit: {enabled: true}\nregistry: registry.example.org/flex\nimage: {tag: v1.2.3}",
+			"resources: [../base]\ncomponents: [../audit]\nimages: [{name: localhost/flex-dispatcher, newName: registry.example.org/flex/flex-dispatcher, newTag: v1.2.3}]",
 		},
 		"image": {
 			"registry: registry.example.org/flex\nimage: {tag: v1.2.3}",

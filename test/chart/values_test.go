@@ -17,6 +17,9 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		"registrys: x":                                   "additional properties 'registrys' not allowed",
 		"image: {tga: x}":                                "additional properties 'tga' not allowed",
 		"image: {digest: latest}":                        "does not match pattern",
+		"image: {repository: x}":                         "additional properties 'repository' not allowed",
+		"monitoring: {enabled: true}":                    "additional properties 'enabled' not allowed",
+		"audit: {storage: gold}":                         "additional properties 'storage' not allowed",
 		"policies: {enabled: false}":                     "additional properties 'policies' not allowed",
 		"replicas: two":                                  "got string, want integer",
 		"resources: {limits: {memory: 2}}":               "got number, want string",
@@ -39,6 +42,26 @@ func TestWrongValuesAreRefused(t *testing.T) {
 	} {
 		if _, err := renderIn(t, namespace, values); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %q", values, err, want)
+		}
+	}
+}
+
+// The kinds of the Prometheus Operator do not exist on most clusters, and a release with one of them
+// would be refused as a whole.
+func TestObjectsOfThePrometheusOperatorAreOnlyThereIfTheyHaveLabels(t *testing.T) {
+	for values, want := range map[string]int{"{}": 0, everything: 0, "monitoring: {labels: {}}": 0, "monitoring: {labels: {release: x}}": 2} {
+		found := 0
+		for name, o := range decode(t, render(t, values)) {
+			if !strings.HasPrefix(fmt.Sprint(o["apiVersion"]), "monitoring.coreos.com/") {
+				continue
+			}
+			found++
+			if labels := o["metadata"].(object)["labels"].(object); labels["release"] != "x" || labels["app.kubernetes.io/name"] != "flex-dispatcher" {
+				t.Errorf("%s has the labels %v", name, labels)
+			}
+		}
+		if found != want {
+			t.Errorf("%s: %d objects of the Prometheus Operator, want %d", values, found, want)
 		}
 	}
 }

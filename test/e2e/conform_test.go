@@ -81,8 +81,8 @@ func TestConformOfShippedClassesKeepsAll(t *testing.T) {
 	w.apply("btrfs")
 	w.mustKeep("btrfs", []string{
 		"provision", "provision-pv", "delete", "provision-again", "provision-abandoned", "provision-killed", "delete-killed", "expand", "expand-killed", "refuses", "undo-refused", "mount", "clone",
-	}, "--mount="+bashImage, "--size=64Mi")
-	w.mustKeep(directoryClass, []string{"provision", "provision-pv", "delete", "provision-again", "provision-abandoned", "provision-killed", "delete-killed"})
+	}, "--mount="+bashImage, "--size=64Mi", "--kills=1")
+	w.mustKeep(directoryClass, []string{"provision", "provision-pv", "delete", "provision-again", "provision-abandoned", "provision-killed", "delete-killed", "mount"}, "--mount="+bashImage, "--kills=1")
 }
 
 // What kubectl flex new has written keeps every promise before anything in it is changed.
@@ -97,7 +97,7 @@ func TestConformOfNewProvisionersKeepsAll(t *testing.T) {
 			w.remove(func() { w.removeJobsThatMount(name + "-export") })
 			w.mustKeep(name, []string{
 				"provision", "provision-pv", "delete", "provision-again", "provision-abandoned", "provision-killed", "delete-killed", "refuses", "undo-refused",
-			}, "--kills=1", "--provoke="+filepath.Join(dir, "provoke.yaml"))
+			}, "--mount="+bashImage, "--only=provision,provision-pv,delete,provision-again,provision-abandoned,provision-killed,delete-killed,refuses,undo-refused", "--kills=1", "--provoke="+filepath.Join(dir, "provoke.yaml"))
 		})
 	}
 }

@@ -102,7 +102,7 @@ func TestExceptionsNameWhatIsShipped(t *testing.T) {
 
 func testExists(t *testing.T, name string) {
 	t.Helper()
-	for _, folder := range []string{"test/e2e", "dispatcher/controller", "dispatcher/decide"} {
+	for _, folder := range []string{"test/e2e", "dispatcher/controller", "dispatcher/decide", "audit/run"} {
 		files, err := filepath.Glob(filepath.Join(root, folder, "*_test.go"))
 		if err != nil {
 			t.Fatal(err)

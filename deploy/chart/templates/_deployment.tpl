@@ -1,6 +1,6 @@
 {{- define "flex.image" -}}
 {{- $image := .Values.image }}
-{{- $name := printf "%s/%s" .Values.registry $image.repository }}
+{{- $name := printf "%s/flex-dispatcher" .Values.registry }}
 {{- if $image.digest }}{{ printf "%s@%s" $name $image.digest }}{{ else }}{{ printf "%s:%s" $name ($image.tag | default .Chart.AppVersion) }}{{ end }}
 {{- end }}
 
@@ -40,5 +40,17 @@
 {{- range $container.env }}
 {{- if eq .name "GOMEMLIMIT" }}{{ $_ := set . "value" (include "flex.goMemLimit" $container.resources.limits.memory) }}{{ end }}
 {{- end }}
+{{- toYaml .object }}
+{{- end }}
+
+{{- /* The Deployment of the audit, with the values that say where pods go and where the image is: {root, object} */ -}}
+{{- define "flex.audit" -}}
+{{- $values := .root.Values }}
+{{- $pod := .object.spec.template.spec }}
+{{- range $key := list "imagePullSecrets" "tolerations" "priorityClassName" }}
+{{- with get $values $key }}{{ $_ := set $pod $key . }}{{ end }}
+{{- end }}
+{{- $_ := set $pod "nodeSelector" (merge (deepCopy $values.nodeSelector) $pod.nodeSelector) }}
+{{- $_ := set (index $pod.containers 0) "image" (include "flex.image" .root) }}
 {{- toYaml .object }}
 {{- end }}

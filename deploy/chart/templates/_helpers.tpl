@@ -17,6 +17,8 @@
 {{- if .Values.nodeDirectories.btrfs }}{{ $components = append $components "node-directories/btrfs" }}{{ end }}
 {{- if .Values.claimCreator.enabled }}{{ $components = append $components "claim-creator" }}{{ end }}
 {{- if .Values.networkPolicies.enabled }}{{ $components = append $components "network-policies" }}{{ end }}
+{{- if .Values.audit.enabled }}{{ $components = append $components "audit" }}{{ end }}
+{{- if .Values.monitoring.labels }}{{ $components = append $components "monitoring" }}{{ end }}
 {{- toJson $components }}
 {{- end }}
 
@@ -38,7 +40,9 @@
 {{- $kind := .object.kind }}
 {{- if eq $kind "Namespace" }}
 {{- if ne .object.metadata.name .root.Release.Namespace }}{{ include "flex.namespace" .object }}{{ end }}
+{{- else if and (eq $kind "Deployment") (eq .object.metadata.name "flex-dispatcher-audit") }}{{ include "flex.audit" . }}
 {{- else if eq $kind "Deployment" }}{{ include "flex.deployment" . }}
+{{- else if hasPrefix "monitoring.coreos.com/" .object.apiVersion }}{{ include "flex.monitored" . }}
 {{- else if eq $kind "NetworkPolicy" }}{{ include "flex.networkPolicy" . }}
 {{- else if ne (include "flex.operations" .) "[]" }}{{ include "flex.patched" . }}
 {{- else }}{{ include "flex.widened" . }}
@@ -94,5 +98,11 @@ labels and values by which no pod may keep the dispatcher from its nodes. */ -}}
 {{- $_ := set (index .object.spec.egress 2) "to" $storage }}
 {{- $_ := set (index .object.spec.egress 2) "ports" $ports }}
 {{- end }}
+{{- toYaml .object }}
+{{- end }}
+
+{{- /* An object of the Prometheus Operator, with the labels by which that selects it. */ -}}
+{{- define "flex.monitored" -}}
+{{- $_ := set .object.metadata "labels" (merge .object.metadata.labels .root.Values.monitoring.labels) }}
 {{- toYaml .object }}
 {{- end }}

@@ -1,0 +1,76 @@
+package run_test
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
+	metadatafake "k8s.io/client-go/metadata/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/yaml"
+
+	"github.com/flex-provisioner/flex-provisioner/audit/run"
+	"github.com/flex-provisioner/flex-provisioner/contract"
+)
+
+// The account of deploy/audit may do what an audit without storages asks for, and nothing else. The
+// namespace kube-system is read when the audit connects.
+func TestTheManifestGivesWhatAnAuditReads(t *testing.T) {
+	t.Parallel()
+	scheme := runtime.NewScheme()
+	if err := metav1.AddMetaToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	client, objects := fake.NewClientset(), metadatafake.NewSimpleMetadataClient(scheme)
+	auditor := &run.Auditor{
+		Client: client, Objects: objects, Clock: clock.RealClock{}, Provisioner: contract.ProvisionerName, Namespace: "flex-provisioner",
+		Lease: types.NamespacedName{Namespace: "flex-system", Name: "flex-dispatcher"},
+	}
+	if _, err := auditor.ReadState(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	asked := []string{"get namespaces/kube-system"}
+	for _, action := range slices.Concat(client.Actions(), objects.Actions()) {
+		request := action.GetVerb() + " " + action.GetResource().Resource
+		if get, is := action.(clienttesting.GetAction); is {
+			request += "/" + get.GetName()
+		}
+		asked = append(asked, request)
+	}
+	slices.Sort(asked)
+	if given := rulesOf(t, "../../deploy/audit/audit.yaml"); !slices.Equal(slices.Compact(asked), given) {
+		t.Errorf("the audit asks for\n%q, and its manifest gives\n%q", asked, given)
+	}
+}
+
+// rulesOf returns what the roles of a file allow, as requests.
+func rulesOf(t *testing.T, path string) []string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for document := range strings.SplitSeq(string(text), "\n---\n") {
+		var role rbacv1.ClusterRole
+		if err := yaml.Unmarshal([]byte(document), &role); err != nil {
+			t.Fatal(err)
+		}
+		for _, rule := range role.Rules {
+			for _, resource := range rule.Resources {
+				for _, verb := range rule.Verbs {
+					out = append(out, strings.TrimSuffix(verb+" "+resource+"/"+strings.Join(rule.ResourceNames, ","), "/"))
+				}
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
+}
