@@ -156,15 +156,7 @@ func TestTheStatusGroupsWhatIsInTheWay(t *testing.T) {
 // looks like one that waits for its pod.
 func TestAClaimThatFindsNoNodeWithRoomHasFailed(t *testing.T) {
 	inWorld(t, func(c *fakecluster.Cluster) {
-		c.Images[fakecluster.GoldImage] = fakecluster.Image{Does: failsTo(contract.Provision, fakecluster.Exit{Code: contract.ExitCapacity, Message: "claim: the node node-1 has less than 1Gi free"})}
-		c.CreateClass("gold", corev1.PersistentVolumeReclaimDelete, fakecluster.WaitForFirstConsumer)
-		c.CreateServiceAccount("true")
-		c.CreateConfig("gold", "gold", "run-on", "selected-node")
-		c.CreateNode("node-1")
-		c.Choices = []string{"node-1"}
-		c.Start()
-		claim := c.CreateClaim("data")
-		c.Until("the node has no room", time.Minute, func() bool { return len(c.RunsOf(contract.Provision)) == 1 })
+		claim := claimWithoutRoom(c)
 		c.Advance(5 * time.Second)
 		failed := 0
 		for range 60 {
@@ -176,6 +168,50 @@ func TestAClaimThatFindsNoNodeWithRoomHasFailed(t *testing.T) {
 		}
 		if failed < 50 {
 			c.T.Errorf("in %d seconds of 60 it is said to have failed", failed)
+		}
+	})
+}
+
+// The scheduler takes its time to select a node again. Meanwhile the newest Job is that of the undo, and
+// the claim has a pod.
+func TestAClaimThatWasReturnedForLackOfRoomSaysSoAfterTheUndo(t *testing.T) {
+	inWorld(t, func(c *fakecluster.Cluster) {
+		claim := claimWithoutRoom(c)
+		c.Choices = nil
+		c.Until("the run is undone", time.Minute, func() bool { return len(c.RunsOf(contract.Delete)) == 1 })
+		c.Advance(5 * time.Second)
+		r := why(c, claim.UID)
+		if mustSay(c, r, plugin.Failed, "ProvisioningFailed", "has less than 1Gi free", "create it with a smaller request"); r.Next != "the scheduler selects a node again" {
+			c.T.Errorf("next is %q", r.Next)
+		}
+	})
+}
+
+// claimWithoutRoom creates a claim whose only node has no room for it, and returns it after the first run.
+func claimWithoutRoom(c *fakecluster.Cluster) *corev1.PersistentVolumeClaim {
+	c.Images[fakecluster.GoldImage] = fakecluster.Image{Does: failsTo(contract.Provision, fakecluster.Exit{Code: contract.ExitCapacity, Message: "claim: the node node-1 has less than 1Gi free"})}
+	c.CreateClass("gold", corev1.PersistentVolumeReclaimDelete, fakecluster.WaitForFirstConsumer)
+	c.CreateServiceAccount("true")
+	c.CreateConfig("gold", "gold", "run-on", "selected-node")
+	c.CreateNode("node-1")
+	c.Choices = []string{"node-1"}
+	c.Start()
+	claim := c.CreateClaim("data")
+	c.Until("the node has no room", time.Minute, func() bool { return len(c.RunsOf(contract.Provision)) == 1 })
+	return claim
+}
+
+// The storage is well, so "check the storage" would lead astray.
+func TestTheRemedyForAnAccountThatMayNotWritePVsIsTheBinding(t *testing.T) {
+	const refused = `flex pv: the API server refuses the PersistentVolume: 403, persistentvolumes is forbidden: User "system:serviceaccount:flex-provisioner:gold" cannot create resource "persistentvolumes" in API group ""`
+	inWorld(t, func(c *fakecluster.Cluster) {
+		c.SetUpGold(fakecluster.Fails(contract.ExitTempFail, refused))
+		c.Start()
+		claim := c.CreateClaim("data")
+		c.Until("it failed", time.Minute, func() bool { return len(c.RunsOf(contract.Provision)) == 1 })
+		c.Advance(500 * time.Millisecond)
+		if r := why(c, claim.UID); !strings.Contains(r.Remedy, "--clusterrole=flex-provisioner-volumes --serviceaccount=flex-provisioner:ACCOUNT") || strings.Contains(r.Remedy, "storage") {
+			c.T.Errorf("the remedy is %q", r.Remedy)
 		}
 	})
 }

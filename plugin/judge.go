@@ -107,10 +107,10 @@ func (d *Dispatcher) judgeClaim(r *Report, o *observe.Observation, a decide.Wait
 }
 
 // judgeReturned says what comes next for a claim that no Job is at work for. If the claim was returned to
-// the scheduler, since the node had no room, that is the cause.
+// the scheduler, since the node had no room, that is the cause, also after the undo of that run.
 func judgeReturned(r *Report, o *observe.Observation, next string) {
-	last := newest(o.View.Runs)
-	if last != nil && last.Verb == contract.Provision && last.Recorded != nil && last.Outcome.Verdict == contract.NoCapacity {
+	last := newest(slices.DeleteFunc(slices.Clone(o.View.Runs), func(run decide.Run) bool { return run.Verb != contract.Provision }))
+	if last != nil && last.Recorded != nil && last.Outcome.Verdict == contract.NoCapacity {
 		judgeFailure(r, o, *last)
 		r.Next = "the scheduler selects a node again"
 		return

@@ -8,6 +8,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 )
 
 // remedyFor returns what to do about the failed run of a report whose note names no remedy. No remedy
@@ -21,6 +22,9 @@ func remedyFor(r *Report, run decide.Run) string {
 	verdict := run.Outcome.Verdict
 	if remedy, own := remediesOfVerbs[run.Verb][verdict]; own {
 		return remedy
+	}
+	if strings.Contains(r.Cause, reason.MayNotWritePVs) {
+		return fmt.Sprintf("kubectl create clusterrolebinding NAME --clusterrole=flex-provisioner-volumes --serviceaccount=%s:ACCOUNT. ACCOUNT is the service-account-name of the ConfigMap %s", run.JobNamespace(), cm)
 	}
 	switch verdict {
 	case contract.BadConfig:

@@ -58,7 +58,7 @@ func rulesOf(t *testing.T, path string) []string {
 		t.Fatal(err)
 	}
 	var out []string
-	for _, document := range strings.Split(string(text), "\n---\n") {
+	for document := range strings.SplitSeq(string(text), "\n---\n") {
 		var role rbacv1.ClusterRole
 		if err := yaml.Unmarshal([]byte(document), &role); err != nil {
 			t.Fatal(err)

@@ -1,5 +1,6 @@
 #!/bin/bash
 # plugin.sh: the archives of kubectl flex, and its manifest for krew, flex.yaml. release.sh sets the environment.
+# Those for Linux also have flex, which belongs in the images of kubectl flex new.
 set -euo pipefail
 
 platforms=
@@ -7,7 +8,9 @@ for os in linux darwin; do
   for arch in $ARCHES; do
     archive=kubectl-flex_${VERSION}_${os}_$arch.tar.gz
     cp LICENSE "$WORK/$os-$arch/"
-    tar --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX -C "$WORK/$os-$arch" -cf - LICENSE kubectl-flex |
+    programs=(kubectl-flex)
+    [ "$os" != linux ] || programs+=(flex)
+    tar --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX -C "$WORK/$os-$arch" -cf - LICENSE "${programs[@]}" |
       gzip -n9 >"$DIST/$archive"
     platforms+="
     - selector: {matchLabels: {os: $os, arch: $arch}}

@@ -23,7 +23,7 @@ build() {
 name_images() {
   local name digest
   while read -r name digest; do
-    sed -i "s|localhost/$name:dev|$REGISTRY/$name@$digest|" "$DIST"/{configmaps,deploy/examples,deploy/audit}/*.yaml "$DIST"/docs/recipes/*.md
+    sed -i "s|localhost/$name:dev|$REGISTRY/$name@$digest|" "$DIST"/{configmaps,deploy/*}/*.yaml "$DIST"/docs/recipes/*.md
   done <"$WORK/images"
   digest=$(sed -n 's/^flex-dispatcher //p' "$WORK/images")
   sed -i "s|newName: localhost/|newName: $REGISTRY/|; s|newTag: dev|digest: $digest|" "$DIST/deploy/base/kustomization.yaml"

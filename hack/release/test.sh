@@ -25,7 +25,7 @@ rm "$a/left"
 make -C "$a" release
 (
   umask 077
-  git clone -q . "$b"
+  git clone -q "$a" "$b" # the same commit, whatever happens here meanwhile
   TZ=Asia/Tokyo LC_ALL=C.UTF-8 GOFLAGS=-buildvcs=true make -C "$b" release
 )
 diff "$a/dist/SHA256SUMS" "$b/dist/SHA256SUMS" || die "two builds of one commit differ"
