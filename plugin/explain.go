@@ -93,7 +93,7 @@ func (d *Dispatcher) describe(r *Report, o *observe.Observation) {
 		r.Config, r.Revision = src.Namespace+"/"+src.Name, src.Revision()
 	}
 	if old := o.Provision.Fallback; old != nil {
-		r.Warnings = append(r.Warnings, quote.Line(old.Reason+": "+old.Note))
+		r.Warnings = append(r.Warnings, quote.Line(old.Reason+": "+old.Note.String()))
 	}
 	for _, run := range byAge(o.View.Runs) {
 		r.Runs = append(r.Runs, describeRun(o, run))

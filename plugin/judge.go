@@ -19,6 +19,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/quote"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/resolve"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/slots"
 )
 
@@ -40,15 +41,10 @@ func (d *Dispatcher) judge(r *Report, o *observe.Observation, action decide.Acti
 	}
 }
 
-// fail says what is in the way. A note of the dispatcher names its remedy last: what it quotes of
-// others before has the word, if at all, in small letters, or it is a value of a ConfigMap.
+// fail says what is in the way.
 func (r *Report) fail(p decide.Problem) {
-	note, remedy := quote.Lines(p.Note), ""
-	if i := strings.LastIndex(note, "Remedy"); i >= 0 && p.Reason != reason.InvalidConfig {
-		note, remedy = note[:i], note[i+len("Remedy"):]
-	}
 	r.State, r.Reason = Failed, shownName(p.Reason)
-	r.Cause, r.Remedy = strings.TrimRight(note, ". "), strings.TrimSpace(strings.TrimLeft(remedy, ":,"))
+	r.Cause, r.Remedy = strings.TrimRight(quote.Lines(p.Note.Cause), ". "), quote.Lines(p.Note.Remedy)
 	if r.Remedy == "" && p.Reason == reason.InvalidConfig {
 		r.Remedy = "correct the ConfigMap. It is used at once"
 	}
@@ -143,7 +139,7 @@ func (d *Dispatcher) judgeBound(r *Report, o *observe.Observation) {
 	case o.Claim.Status.Phase != corev1.ClaimBound:
 		d.judgeNamed(r, o)
 	case d.isInDoubt(o):
-		r.fail(decide.Problem{Reason: reason.VolumeInDoubt, Note: "the claim is bound, but " + o.View.Volume.Why + ": " + reason.Unproven})
+		r.fail(decide.Problem{Reason: reason.VolumeInDoubt, Note: reason.Unproven.After("the claim is bound, but %s: ", o.View.Volume.Why)})
 	case leftToNode && observe.NodeWorkOf(o.PV) == observe.NodeByHand:
 		r.fail(decide.Problem{Reason: reason.FileSystemResizeRequired, Note: act.ByHandNote(o.PV)})
 	case leftToNode:
@@ -168,7 +164,8 @@ func (d *Dispatcher) judgeNamed(r *Report, o *observe.Observation) {
 		r.State, r.Next = Working, "Kubernetes binds the claim to the PersistentVolume "+name
 		return
 	}
-	r.fail(decide.Problem{Note: fmt.Sprintf("the claim names the PersistentVolume %s, which does not exist. Remedy: create that PersistentVolume. Or create the claim without spec.volumeName", name)})
+	r.fail(*decide.Problemf("", "the claim names the PersistentVolume %s, which does not exist", name).
+		Remedyf("create that PersistentVolume. Or create the claim without spec.volumeName"))
 }
 
 // judgeLost says that a claim that was bound has no PersistentVolume. Its volume may still be in the
@@ -178,8 +175,8 @@ func (d *Dispatcher) judgeLost(r *Report, o *observe.Observation) {
 	if d.caches.PVs.Named(o.Claim.Spec.VolumeName) != nil {
 		cause = "which names another claim"
 	}
-	r.fail(decide.Problem{Reason: reason.ClaimLost, Note: fmt.Sprintf("the claim was bound to the PersistentVolume %s, %s. Remedy: an administrator must restore the PersistentVolume from a backup. "+
-		"The volume may still be in the storage: kubectl flex audit says so", name, cause)})
+	r.fail(*decide.Problemf(reason.ClaimLost, "the claim was bound to the PersistentVolume %s, %s", name, cause).
+		Remedyf("an administrator must restore the PersistentVolume from a backup. The volume may still be in the storage: kubectl flex audit says so"))
 }
 
 // newest returns the run that was created last, or nil.
@@ -222,17 +219,14 @@ func isIdle(action decide.Action) bool {
 // judgeFailure says why a run failed, as its event does. A container's message is part of the cause,
 // whatever it says.
 func judgeFailure(r *Report, o *observe.Observation, last decide.Run) {
-	quoted := last
-	quoted.Outcome.Reason, quoted.Outcome.Message = quote.Said(last.Outcome.Reason), quote.Said(last.Outcome.Message)
-	note := act.FailureNote(o, decide.RecordOutcome{Run: quoted}, o.Jobs[last.Name])
+	note := runs.WhyNotStarted(last.Outcome) // the chain says how which Job ended
+	if note.Cause == "" {
+		note.Cause = act.FailureNote(o, decide.RecordOutcome{Run: last}, o.Jobs[last.Name])
+	}
 	_, _, why := act.EventTarget(o, last)
 	r.fail(decide.Problem{Reason: why, Note: note})
 	r.failed = string(last.Outcome.Verdict)
-	r.Remedy, _, _ = strings.Cut(r.Remedy, "; "+r.failed+" (") // the chain says how which Job ended
-	if last.Outcome.Verdict != contract.NotStarted {
-		r.Cause, r.Remedy = quote.Lines(note), ""
-	}
-	if said := quote.Lines(quoted.Outcome.Message); contract.ForClaim(said) == "" && !strings.Contains(r.Cause, said) {
+	if said := quote.Lines(last.Outcome.Message); contract.ForClaim(said) == "" && !strings.Contains(r.Cause, said) {
 		r.Cause += ". " + sourceOf(last) + ": " + said // of a Job, which only an administrator may read
 	}
 	if r.Remedy == "" {
@@ -257,7 +251,7 @@ func sourceOf(run decide.Run) string {
 // judgeStalled says why the last attempt of max-attempts failed.
 func judgeStalled(r *Report, o *observe.Observation, last decide.Run, p decide.Problem) {
 	judgeFailure(r, o, last)
-	r.Reason, r.Next, r.Cause = p.Reason, "", r.Cause+"; "+quote.Lines(p.Note)
+	r.Reason, r.Next, r.Cause = p.Reason, "", r.Cause+"; "+quote.Lines(p.Note.String())
 	if again := "kubectl flex retry " + r.argument(); r.Remedy == "" {
 		r.Remedy = "correct the cause, then " + again
 	} else if !strings.Contains(r.Remedy, again) && last.Outcome.Verdict != contract.BadRequest && last.Outcome.Verdict != contract.BadConfig {
@@ -273,19 +267,19 @@ func (d *Dispatcher) judgeNotOurs(r *Report, o *observe.Observation) {
 	case o.Claim.Spec.VolumeName != "":
 		d.judgeNamed(r, o)
 	case r.Class == "":
-		r.fail(decide.Problem{Note: "the claim has no storageClassName, so no provisioner serves it. Remedy: create it with a class, or mark a class as the default one"})
+		r.fail(*decide.Problemf("", "the claim has no storageClassName, so no provisioner serves it").Remedyf("create it with a class, or mark a class as the default one"))
 	case class == nil:
-		r.fail(decide.Problem{Note: fmt.Sprintf("the StorageClass %s does not exist. Remedy: create it, or create the claim with another class", r.Class)})
+		r.fail(*decide.Problemf("", "the StorageClass %s does not exist", r.Class).Remedyf("create it, or create the claim with another class"))
 	case class.Provisioner != d.Serving.Provisioner:
-		r.fail(decide.Problem{Note: fmt.Sprintf("the class %s is served by another provisioner, %s, and this dispatcher serves %s. Remedy: its own documentation. If it is another dispatcher, --dispatcher names its Deployment",
-			class.Name, quote.Name(class.Provisioner), d.Serving.Provisioner)})
+		r.fail(*decide.Problemf("", "the class %s is served by another provisioner, %s, and this dispatcher serves %s", class.Name, quote.Name(class.Provisioner), d.Serving.Provisioner).
+			Remedyf("its own documentation. If it is another dispatcher, --dispatcher names its Deployment"))
 	case cluster.IsPopulated(o.Claim):
 		r.State, r.Next = Working, "the populator of the claim's dataSourceRef fills a volume for it"
 	case resolve.WaitsForNode(class) && !selected:
 		judgeReturned(r, o, "a pod uses the claim: the class has volumeBindingMode WaitForFirstConsumer")
 	case pvs.ProvisionerOf(o.Claim) != "" && pvs.ProvisionerOf(o.Claim) != d.Serving.Provisioner:
-		r.fail(decide.Problem{Note: fmt.Sprintf("Kubernetes has asked another provisioner, %s, for the volume of the claim: its class had that provisioner before. Remedy: create the claim again",
-			quote.Name(pvs.ProvisionerOf(o.Claim)))})
+		r.fail(*decide.Problemf("", "Kubernetes has asked another provisioner, %s, for the volume of the claim: its class had that provisioner before", quote.Name(pvs.ProvisionerOf(o.Claim))).
+			Remedyf("create the claim again"))
 	default:
 		r.State, r.Next = Working, "kube-controller-manager binds the claim to an existing PersistentVolume, or asks for a new one"
 	}

@@ -83,7 +83,7 @@ func Render(ctx context.Context, files []string, stdin io.Reader, serving option
 	case o.View.Claim != decide.ClaimPending:
 		return nil, fmt.Errorf("no StorageClass of the files with the provisioner %s has the name of the claim's class", serving.Provisioner)
 	case o.View.Provision.Problem != nil:
-		return nil, errors.New(o.View.Provision.Problem.Note)
+		return nil, errors.New(o.View.Provision.Problem.Note.String())
 	}
 	actor := &act.Actor{Clock: d.Clock, Provisioner: serving.Provisioner, KubeAPI: serving.KubeAPI, Allowed: resolver.Allowed}
 	plan, err := actor.Plan(act.Member{O: o, Launch: decide.Launch{Verb: contract.Provision, Number: 1, Attempt: 1, NothingBefore: true}})

@@ -92,7 +92,7 @@ func TestAValueOfAConfigMapNamesNoRemedy(t *testing.T) {
 
 // Of a PersistentVolume that no provisioning pod has written, the API server checks no annotation.
 func TestAnAnnotationOfAPersistentVolumeNamesNoRemedy(t *testing.T) {
-	for _, revision := range []string{evil + "/gold", fakecluster.ConfigNamespace + "/" + evil} {
+	for _, revision := range []string{evil + "/gold", fakecluster.ConfigNamespace + "/" + evil, evil} {
 		inWorld(t, func(c *fakecluster.Cluster) {
 			c.SetUpGold(fakecluster.Works)
 			c.Start()

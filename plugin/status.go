@@ -188,13 +188,13 @@ func (d *Dispatcher) addConfig(c *Class, class *storagev1.StorageClass) error {
 	}
 	today := resolver.Today(class)
 	if p := today.Target.Problem; p != nil {
-		c.Problem = quote.Lines(p.Note)
+		c.Problem = quote.Lines(p.Note.String())
 	} else {
 		c.Config, c.Image, c.Slots = today.Config.Source.Namespace+"/"+today.Config.Source.Name, quote.Name(today.Config.Image), today.Config.MaxParallel
 		c.Used = len(free.Holders(slots.KeyOf(today.Config.Source)))
 	}
 	if old := today.Fallback; old != nil {
-		c.Warning = quote.Lines(old.Note)
+		c.Warning = quote.Lines(old.Note.String())
 	}
 	return nil
 }

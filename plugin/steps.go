@@ -12,7 +12,7 @@ func nextStep(action decide.Action) string {
 	case decide.Wait:
 		return a.Why
 	case decide.ReportProblem:
-		return a.Problem.Note
+		return a.Problem.Note.String()
 	case decide.AwaitSlot:
 		return "a slot of the class becomes free"
 	case decide.StoreRevision:

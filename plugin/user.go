@@ -49,7 +49,7 @@ func (r *Report) judgeEvent(claim *corev1.PersistentVolumeClaim, last *corev1.Ev
 	case last != nil && last.Type == corev1.EventTypeWarning:
 		r.failBy(last)
 	case claim.Status.Phase == corev1.ClaimLost:
-		r.fail(decide.Problem{Reason: reason.ClaimLost, Note: "Kubernetes takes the claim for one that has lost its volume"})
+		r.fail(*decide.Problemf(reason.ClaimLost, "Kubernetes takes the claim for one that has lost its volume"))
 	case claim.Annotations[contract.AnnResult] == "failed" && (last == nil || !isAtWork(*last)):
 		r.State, r.Cause = Failed, cmp.Or(quote.Lines(claim.Annotations[contract.AnnMessage]), "the last attempt failed")
 	case last == nil:

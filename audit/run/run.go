@@ -202,8 +202,8 @@ func (a *Auditor) whyUnfinished(ctx context.Context, s seen) string {
 	switch {
 	case runs.GatedPod(s.pods) != nil:
 		return "its pod has scheduling gates of other controllers. Remedy: let them be removed"
-	case stuck != nil && stuck.Note != "":
-		return quote.Line(stuck.Note)
+	case stuck != nil && stuck.Note.Cause != "":
+		return quote.Line(stuck.Note.String())
 	default:
 		return "its container is at work. Remedy: give it more time with --timeout, and see that the storage answers"
 	}

@@ -47,25 +47,26 @@ func (a *Actor) emit(regarding, related runtime.Object, kind, why, note string) 
 // administrator. A problem of a volume without a claim is emitted on its PV or its Job.
 func (a *Actor) reportProblem(o *observe.Observation, p decide.Problem) {
 	var related runtime.Object
+	note := p.Note.String()
 	if o.Provision.From != nil {
 		related = o.Provision.From
 		if o.Provision.Faulty {
-			a.emit(o.Provision.From, nil, corev1.EventTypeWarning, p.Reason, p.Note)
+			a.emit(o.Provision.From, nil, corev1.EventTypeWarning, p.Reason, note)
 		}
 	}
 	switch {
 	case o.Holder != nil:
-		a.emit(o.Holder, related, corev1.EventTypeWarning, p.Reason, p.Note)
+		a.emit(o.Holder, related, corev1.EventTypeWarning, p.Reason, note)
 	case o.Claim != nil:
-		a.emit(o.Claim, related, corev1.EventTypeWarning, p.Reason, p.Note)
+		a.emit(o.Claim, related, corev1.EventTypeWarning, p.Reason, note)
 	case o.PV != nil:
-		a.emit(o.PV, related, corev1.EventTypeWarning, p.Reason, p.Note)
+		a.emit(o.PV, related, corev1.EventTypeWarning, p.Reason, note)
 	default:
 		for _, job := range jobs.InOrder(o.Jobs) {
-			a.emit(job, related, corev1.EventTypeWarning, p.Reason, p.Note)
+			a.emit(job, related, corev1.EventTypeWarning, p.Reason, note)
 		}
 		if len(o.Jobs) == 0 && o.Left != nil {
-			a.emit(o.Left, related, corev1.EventTypeWarning, p.Reason, p.Note)
+			a.emit(o.Left, related, corev1.EventTypeWarning, p.Reason, note)
 		}
 	}
 }
@@ -83,7 +84,7 @@ func (a *Actor) emitLaunched(ctx context.Context, o *observe.Observation, job *b
 	klog.FromContext(ctx).Info("Launched Job", "claim", o.At, "uid", o.UID, "job", klog.KObj(job), "attempt", d.Attempt)
 	note := launchNote(o, job, d)
 	if old := o.Provision.Fallback; old != nil && d.Verb == contract.Provision { // its user may not get what an administrator has changed
-		a.emit(o.Claim, o.Provision.From, corev1.EventTypeWarning, old.Reason, old.Note)
+		a.emit(o.Claim, o.Provision.From, corev1.EventTypeWarning, old.Reason, old.Note.String())
 	}
 	switch {
 	case !d.Undo && !runs.IsReportedAtLaunch(d.Verb, d.Attempt, d.AnyNode): // reportLongRuns does, if it takes long
@@ -139,7 +140,7 @@ func (a *Actor) emitLongRun(o *observe.Observation, r decide.Run) {
 // emitWarnings emits to the administrator, whenever a config is used, what should be changed in it.
 func (a *Actor) emitWarnings(r resolve.Resolved) {
 	for _, cm := range r.Unused {
-		a.emit(cm, nil, corev1.EventTypeWarning, r.Fallback.Reason, r.Fallback.Note)
+		a.emit(cm, nil, corev1.EventTypeWarning, r.Fallback.Reason, r.Fallback.Note.String())
 	}
 	for _, warning := range r.Config.Warnings {
 		a.emit(r.From, nil, corev1.EventTypeWarning, reason.ConfigWarning, warning)

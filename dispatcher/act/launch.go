@@ -43,9 +43,7 @@ func (a *Actor) Launch(ctx context.Context, first Member, others ...Member) erro
 		return nil
 	}
 	if patch.IsRefused(err) && !patch.IsStripped(err) && len(others) == 0 {
-		a.reportProblem(first.O, decide.Problem{
-			Reason: reason.LaunchFailed, Note: fmt.Sprintf("the API server refused the Job %s/%s: %v", job.Namespace, job.Name, err),
-		})
+		a.reportProblem(first.O, *decide.Problemf(reason.LaunchFailed, "the API server refused the Job %s/%s: %v", job.Namespace, job.Name, err))
 	}
 	if err != nil {
 		return err
@@ -73,8 +71,8 @@ func (a *Actor) reportLaunchedOver(first Member, others []Member) {
 // belongs to another claim or has lost its labels.
 func (a *Actor) awaitJob(o *observe.Observation, job *batchv1.Job) {
 	if a.Writes.Exists(job) {
-		a.reportProblem(o, decide.Problem{Reason: reason.LaunchFailed, Note: fmt.Sprintf("the Job %s/%s exists already, but lacks the labels by which the "+
-			"dispatcher finds its Jobs. Remedy: delete the Job, and let no webhook remove labels from Jobs", job.Namespace, job.Name)})
+		a.reportProblem(o, *decide.Problemf(reason.LaunchFailed, "the Job %s/%s exists already, but lacks the labels by which the dispatcher finds its Jobs", job.Namespace, job.Name).
+			Remedyf("delete the Job, and let no webhook remove labels from Jobs"))
 	}
 }
 

@@ -97,14 +97,14 @@ func (a *Actor) keepVolume(ctx context.Context, o *observe.Observation, d decide
 	if job == nil {
 		err := a.patchPV(ctx, o.PV, "set the policy to Retain of", patch.Fields{"spec": patch.Fields{"persistentVolumeReclaimPolicy": corev1.PersistentVolumeReclaimRetain}})
 		if err == nil && o.PV.DeletionTimestamp == nil { // a terminating PV goes, with an event that says what stays
-			a.emit(o.PV, nil, corev1.EventTypeWarning, reason.VolumeInDoubt, o.View.Rival+": "+reason.KeptByPolicy)
+			a.emit(o.PV, nil, corev1.EventTypeWarning, reason.VolumeInDoubt, reason.KeptByPolicy.After("%s: ", o.View.Rival).String())
 		}
 		return Result{}, err
 	}
 	how, result, err := a.patchRecord(ctx, o, job, func(r *jobs.Record) { r.Rival = o.Rival })
 	if err == nil && how == patch.Written {
-		a.emit(job, nil, corev1.EventTypeWarning, reason.VolumeInDoubt, cmp.Or(o.View.Rival, o.View.Volume.Why)+": "+
-			reason.KeptOnRecord(job.Namespace, job.Name, jobs.AnnForget+"="+string(o.UID)))
+		a.emit(job, nil, corev1.EventTypeWarning, reason.VolumeInDoubt, reason.KeptOnRecord(job.Namespace, job.Name, jobs.AnnForget+"="+string(o.UID)).
+			After("%s: ", cmp.Or(o.View.Rival, o.View.Volume.Why)).String())
 	}
 	return result, err
 }

@@ -91,7 +91,7 @@ func (a *Actor) patchStatus(ctx context.Context, o *observe.Observation, status 
 func (a *Actor) leaveToNode(ctx context.Context, o *observe.Observation) error {
 	kind, note := corev1.EventTypeNormal, fmt.Sprintf("the volume has %s; the kubelet expands its file system when a pod uses it", o.PV.Spec.Capacity.Storage())
 	if observe.NodeWorkOf(o.PV) == observe.NodeByHand {
-		kind, note = corev1.EventTypeWarning, ByHandNote(o.PV)
+		kind, note = corev1.EventTypeWarning, ByHandNote(o.PV).String()
 	}
 	note += resizeMessage(o)
 	wrote, err := a.patchResize(ctx, o, corev1.PersistentVolumeClaimNodeResizePending, corev1.PersistentVolumeClaimFileSystemResizePending, note)
@@ -103,10 +103,13 @@ func (a *Actor) leaveToNode(ctx context.Context, o *observe.Observation) error {
 
 // ByHandNote says that neither the kubelet nor the dispatcher expands the file system, and what the
 // administrator does.
-func ByHandNote(pv *corev1.PersistentVolume) string {
-	return fmt.Sprintf("the volume has %[1]s, but its file system is not expanded: the kubelet cannot expand a file system on this kind of volume. "+
-		"Remedy: an administrator must rescan the device on the claim's node, expand the file system there (resize2fs, xfs_growfs), and confirm it by: "+
-		"kubectl annotate --overwrite pv %[2]s %[3]s=%[1]s", pv.Spec.Capacity.Storage(), pv.Name, contract.AnnFileSystem)
+func ByHandNote(pv *corev1.PersistentVolume) reason.Note {
+	size := pv.Spec.Capacity.Storage()
+	return reason.Note{
+		Cause: fmt.Sprintf("the volume has %s, but its file system is not expanded: the kubelet cannot expand a file system on this kind of volume", size),
+		Remedy: fmt.Sprintf("an administrator must rescan the device on the claim's node, expand the file system there (resize2fs, xfs_growfs), and confirm it by: "+
+			"kubectl annotate --overwrite pv %s %s=%s", pv.Name, contract.AnnFileSystem, size),
+	}
 }
 
 // resizeMessage returns the image's message for the user after the newest expand, as long as its

@@ -127,7 +127,7 @@ func TestAGatedPodThatItsJobHasLeftGoesByTheRemedyOfItsEvent(t *testing.T) {
 		"its Job is a record": {func(*world, *batchv1.Job) {}, "Remedy: kubectl -n flex-provisioner delete pod "},
 		"its Job was taken away by hand": {func(w *world, job *batchv1.Job) {
 			fakecluster.RemoveFinalizer(w, fakecluster.Admin, job, jobs.FinalizerRecord)
-		}, "Remedy, only if that pod has a scheduling gate and its Job no longer exists: delete that pod"},
+		}, "Remedy: only if that pod has a scheduling gate and its Job no longer exists: delete that pod"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(w *world) {

@@ -13,7 +13,7 @@ import (
 func attachedReclaim(ago time.Duration) View {
 	return View{Now: now, Claim: ClaimGone, Delete: deleteTargets()[1], Volume: Volume{
 		State: Fits, Use: Released, UID: pvUID, PolicyDelete: true, HasFinalizer: true,
-		Attached: &Problem{Reason: reason.VolumeInUse, Note: "the node n1 has it", From: now.Add(time.Minute - ago)},
+		Attached: &Problem{Reason: reason.VolumeInUse, Note: reason.Note{Cause: "the node n1 has it"}, From: now.Add(time.Minute - ago)},
 	}}
 }
 

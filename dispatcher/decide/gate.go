@@ -91,7 +91,7 @@ func (v View) readiness(r Run) (_ Readiness, instead Action) {
 		return Blocked, nil
 	}
 	if p := v.Provision.Problem; r.Verb == contract.Provision && p != nil && v.Now.Before(p.From) {
-		return Blocked, Wait{Until: p.From, Why: p.Note} // it is not known yet whether anything is in the way
+		return Blocked, Wait{Until: p.From, Why: p.Note.String()} // it is not known yet whether anything is in the way
 	}
 	readiness, instead := v.wouldLaunch(r)
 	if readiness == Ready && (r.OtherPod != "" || r.ForeignGate || v.deletesAttached(r)) {
@@ -187,19 +187,19 @@ func awaitGate(v View, r Run) Action {
 	if v.Now.Before(tell) {
 		return Wait{Until: tell, Why: "the Job " + r.Name + " is not confirmed yet"}
 	}
-	p := Problem{Reason: reason.RunNotConfirmed, Note: "the Job " + r.Name + " is not confirmed yet: "}
+	p := *Problemf(reason.RunNotConfirmed, "the Job %s is not confirmed yet: ", r.Name)
 	switch unconfirmed := v.unconfirmedRun(); {
 	case r.OtherPod != "" && r.LostNode != "":
 		p = lostNodeProblem("the pod "+r.OtherPod, r.LostNode)
 	case r.OtherPod != "":
-		p.Note += "the pod " + r.OtherPod + " of the same claim may still run. The Job starts when that pod has ended. " +
-			"Remedy, only if that pod has a scheduling gate and its Job no longer exists: delete that pod"
+		p.Note.Cause += "the pod " + r.OtherPod + " of the same claim may still run. The Job starts when that pod has ended"
+		p.Note.Remedy = "only if that pod has a scheduling gate and its Job no longer exists: delete that pod"
 	case unconfirmed != nil:
 		p = unconfirmedProblem(*unconfirmed)
 	case v.deletesAttached(r):
 		p = *v.Volume.Attached
 	default:
-		p.Note += "its pod has scheduling gates of other controllers, which must remove them"
+		p.Note.Cause += "its pod has scheduling gates of other controllers, which must remove them"
 	}
 	until := r.RecheckAt
 	if until.IsZero() {
@@ -240,7 +240,7 @@ func unconfirmedProblem(r Run) Problem {
 	if r.LostNode != "" {
 		return lostNodeProblem("the pod of the Job "+r.Name, r.LostNode)
 	}
-	return Problem{Reason: reason.WaitingForNode, Note: reason.Unconfirmed(r.Name, r.Outcome.MayRunUntil)}
+	return *Problemf(reason.WaitingForNode, "%s", reason.Unconfirmed(r.Name, r.Outcome.MayRunUntil))
 }
 
 // lostNodeProblem returns why nothing is started while the node of a pod that was deleted by force

@@ -22,6 +22,10 @@ func gatedUndo() View {
 func TestGateIsReportedAfterHalfAMinute(t *testing.T) {
 	created, until := now.Add(-30*time.Second), now.Add(time.Hour)
 	note := "the Job delete-uid-1 is not confirmed yet: "
+	another := reason.Note{
+		Cause:  note + "the pod a-pod of the same claim may still run. The Job starts when that pod has ended",
+		Remedy: "only if that pod has a scheduling gate and its Job no longer exists: delete that pod",
+	}
 	forced := runs.Outcome{Verdict: contract.Disrupted, Finished: now.Add(-time.Hour), MayRunUntil: until}
 	for name, test := range map[string]struct {
 		change func(d, p *Run)
@@ -31,13 +35,13 @@ func TestGateIsReportedAfterHalfAMinute(t *testing.T) {
 			Until: created.Add(31 * time.Second), Why: "the Job delete-uid-1 is not confirmed yet",
 		}},
 		"another pod": {func(d, _ *Run) { d.OtherPod = "a-pod" }, ReportProblem{
-			Problem: Problem{Reason: reason.RunNotConfirmed, Note: note + "the pod a-pod of the same claim may still run. The Job starts when that pod has ended. Remedy, only if that pod has a scheduling gate and its Job no longer exists: delete that pod"}, Until: now.Add(30 * time.Second),
+			Problem: Problem{Reason: reason.RunNotConfirmed, Note: another}, Until: now.Add(30 * time.Second),
 		}},
 		"another pod, until a time": {func(d, _ *Run) { d.OtherPod, d.RecheckAt = "a-pod", until }, ReportProblem{
-			Problem: Problem{Reason: reason.RunNotConfirmed, Note: note + "the pod a-pod of the same claim may still run. The Job starts when that pod has ended. Remedy, only if that pod has a scheduling gate and its Job no longer exists: delete that pod"}, Until: until,
+			Problem: Problem{Reason: reason.RunNotConfirmed, Note: another}, Until: until,
 		}},
 		"another controller's gate": {func(d, _ *Run) { d.ForeignGate = true }, ReportProblem{
-			Problem: Problem{Reason: reason.RunNotConfirmed, Note: note + "its pod has scheduling gates of other controllers, which must remove them"},
+			Problem: Problem{Reason: reason.RunNotConfirmed, Note: reason.Note{Cause: note + "its pod has scheduling gates of other controllers, which must remove them"}},
 			Until:   now.Add(30 * time.Second),
 		}},
 		"a pod that was deleted by force": {func(_, p *Run) { p.Outcome = forced }, ReportProblem{

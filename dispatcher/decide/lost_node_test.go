@@ -37,7 +37,7 @@ func TestWaitedOutOnlyWhileTheNodeIsNotLost(t *testing.T) {
 			if reports == test.until.IsZero() {
 				t.Fatalf("got %#v", Decide(v))
 			}
-			if reports && (report.Problem.Reason != reason.WaitingForNode || !report.Until.Equal(test.until) || !strings.Contains(report.Problem.Note, test.note)) {
+			if reports && (report.Problem.Reason != reason.WaitingForNode || !report.Until.Equal(test.until) || !strings.Contains(report.Problem.Note.String(), test.note)) {
 				t.Errorf("got %#v", report)
 			}
 		})
@@ -48,7 +48,7 @@ func TestLostNodeIsNamedWithBothRemedies(t *testing.T) {
 	want := "the pod of the Job provision-uid-1 was force-deleted. Its node n1 has not reported the end of the pod, and is not Ready, so the pod may still run. No other Job " +
 		"is started for the claim. Remedy: bring the node back. If the node is shut down for certain, taint it: " +
 		"kubectl taint nodes n1 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
-	if got := unconfirmedProblem(forced(now, "n1")); got.Note != want {
+	if got := unconfirmedProblem(forced(now, "n1")); got.Note.String() != want {
 		t.Errorf("got %s", got.Note)
 	}
 }

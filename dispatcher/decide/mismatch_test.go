@@ -189,7 +189,7 @@ func TestARivalIsNotedOnTheRecordWhereNoPVProvesTheRun(t *testing.T) {
 		}
 	}
 	v := View{Now: now, Claim: ClaimGone, Runs: []Run{noted}, Delete: deleteTargets()[1], Rival: aRival}
-	if got, is := Decide(v).(ReportProblem); !is || !strings.Contains(got.Problem.Note, aRival) || !strings.Contains(got.Problem.Note, "forget") {
+	if got, is := Decide(v).(ReportProblem); !is || !strings.Contains(got.Problem.Note.String(), aRival) || !strings.Contains(got.Problem.Note.String(), "forget") {
 		t.Errorf("from then on: %#v", Decide(v))
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
-var aProbe = &Problem{Reason: "ErrImagePull", Note: "the Job provision-other-1 cannot start"}
+var aProbe = Problemf("ErrImagePull", "the Job provision-other-1 cannot start")
 
 // everyProbe calls f with every combination of facts about Jobs of which only one is kept.
 func everyProbe(t *testing.T, f func(View)) {
@@ -70,7 +70,7 @@ func heldUp(r Run) []Run {
 		for _, terminating := range []bool{false, true} {
 			stuck := r
 			stuck.Unfinished, stuck.Unstarted, stuck.Idle, stuck.Terminating, stuck.Void = true, true, !terminating, terminating, surplus && !terminating
-			stuck.Stuck = &Problem{Reason: "ErrImagePull", Note: "its container does not start"}
+			stuck.Stuck = Problemf("ErrImagePull", "its container does not start")
 			out = append(out, stuck)
 		}
 	}

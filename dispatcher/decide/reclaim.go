@@ -153,7 +153,7 @@ func (v View) reportSpare() Action {
 	case v.Claim != ClaimBoundElsewhere || !v.Volume.IsUnbound() || v.Volume.Terminating:
 		return v.rest("the volume is retained")
 	case v.Rival != "":
-		return ReportProblem{Problem: *Problemf(reason.VolumeInDoubt, "%s: %s", v.Rival, reason.KeptByPolicy)}
+		return ReportProblem{Problem: Problem{Reason: reason.VolumeInDoubt, Note: reason.KeptByPolicy.After("%s: ", v.Rival)}}
 	default:
 		return ReportProblem{Problem: Problem{Reason: reason.VolumeInDoubt, Note: reason.Spare}}
 	}
@@ -167,9 +167,9 @@ func (v View) reportUnclaimed(why string) Action {
 	case !v.Claim.Abandoned() || !vol.HasFinalizer:
 		return v.rest(why)
 	case vol.State == Fits && vol.Why != "":
-		return ReportProblem{Problem: Problem{Reason: reason.VolumeInDoubt, Note: vol.Why + ", " + reason.Unclaimed}}
+		return ReportProblem{Problem: Problem{Reason: reason.VolumeInDoubt, Note: reason.Unclaimed.After("%s, ", vol.Why)}}
 	case vol.State == Unproven && vol.Use != InUse:
-		return ReportProblem{Problem: Problem{Reason: reason.VolumeInDoubt, Note: vol.Why + ": " + reason.Unproven}}
+		return ReportProblem{Problem: Problem{Reason: reason.VolumeInDoubt, Note: reason.Unproven.After("%s: ", vol.Why)}}
 	default:
 		return v.rest(why)
 	}
@@ -190,11 +190,11 @@ func replaceVolume(v View) Action {
 	case v.isReplaceable():
 		return firstOf(v, followPolicy, reclaimVolume)
 	case vol.Use == NeverBound && v.Rival != "":
-		return ReportProblem{Problem: *Problemf(reason.VolumeInDoubt, "%s; %s: %s", vol.Why, v.Rival, reason.KeptByPolicy)}
+		return ReportProblem{Problem: Problem{Reason: reason.VolumeInDoubt, Note: reason.KeptByPolicy.After("%s; %s: ", vol.Why, v.Rival)}}
 	case vol.Use == NeverBound:
-		return ReportProblem{Problem: Problem{Reason: reason.VolumeInDoubt, Note: vol.Why + "; " + reason.Retained}}
+		return ReportProblem{Problem: Problem{Reason: reason.VolumeInDoubt, Note: reason.Retained.After("%s; ", vol.Why)}}
 	default:
-		return ReportProblem{Problem: Problem{Reason: reason.VolumeInDoubt, Note: vol.Why + "; " + reason.Mismatched}}
+		return ReportProblem{Problem: Problem{Reason: reason.VolumeInDoubt, Note: reason.Mismatched.After("%s; ", vol.Why)}}
 	}
 }
 

@@ -74,7 +74,7 @@ func nodeHistories() [][]Run {
 	full.Node = "n2"
 	stuck := run(contract.Provision, 2)
 	stuck.Unfinished, stuck.PodKept = true, true
-	stuck.Stuck, stuck.Idle = &Problem{Reason: "Unschedulable", Note: "no node fits its pod"}, true
+	stuck.Stuck, stuck.Idle = Problemf("Unschedulable", "no node fits its pod"), true
 	out = append(out, []Run{stuck})
 	for _, verdict := range []contract.Verdict{contract.NoCapacity, contract.NotStarted, contract.TryAgain, contract.Disrupted} {
 		for _, ago := range []time.Duration{0, time.Hour} {
@@ -104,7 +104,7 @@ func nodeDeletes() []Run {
 		d.After, d.Volume = 2, volume
 		stuck := d
 		stuck.Unfinished, stuck.PodKept = true, true
-		stuck.Stuck, stuck.Idle = &Problem{Reason: "Unschedulable", Note: "no node fits its pod"}, true
+		stuck.Stuck, stuck.Idle = Problemf("Unschedulable", "no node fits its pod"), true
 		anyNode := stuck
 		anyNode.AnyNode = true
 		out = append(out, stuck, anyNode, recorded(d, contract.Done, 0), recorded(d, contract.TryAgain, time.Hour))

@@ -20,13 +20,13 @@ func launchDelete(v View, last *Run, undo bool) Action {
 	}
 	target := v.Delete
 	if target.Problem == nil && !target.Supported {
-		target.Problem = Problemf(reason.DeleteNotSupported, reason.NotSupported, contract.AnnRevision)
+		target.Problem = &Problem{Reason: reason.DeleteNotSupported, Note: reason.NotSupported(contract.AnnRevision)}
 	}
 	switch {
 	case v.Rival != "":
 		target.Problem = v.rivalProblem()
 	case undo && v.Volume.Exists():
-		target.Problem = &Problem{Reason: reason.VolumeInDoubt, Note: v.Volume.Why + ": " + reason.Unproven}
+		target.Problem = &Problem{Reason: reason.VolumeInDoubt, Note: reason.Unproven.After("%s: ", v.Volume.Why)}
 	}
 	launch := Launch{Verb: contract.Delete, Number: number, Attempt: nextAttempt(last), After: after, Undo: undo, NeverBound: !undo && v.isNeverBound(last)}
 	launch.NeedsLive = undo && v.isUndoneReleased()
@@ -35,10 +35,11 @@ func launchDelete(v View, last *Run, undo bool) Action {
 
 // rivalProblem is that nothing of the UID is deleted by itself, and what an administrator can do.
 func (v View) rivalProblem() *Problem {
+	note := reason.KeptByRival
 	if p := v.NewestHeld(contract.Provision); p != nil {
-		return Problemf(reason.VolumeInDoubt, "%s: %s", v.Rival, reason.KeptOnRecord(p.JobNamespace(), p.Name, jobs.AnnForget+"="+p.ClaimUID))
+		note = reason.KeptOnRecord(p.JobNamespace(), p.Name, jobs.AnnForget+"="+p.ClaimUID)
 	}
-	return Problemf(reason.VolumeInDoubt, "%s: %s", v.Rival, reason.KeptByRival)
+	return &Problem{Reason: reason.VolumeInDoubt, Note: note.After("%s: ", v.Rival)}
 }
 
 // lastNumber returns the highest number of the Jobs of a verb.
@@ -80,7 +81,7 @@ func launchWhenReady(v View, t Target, last *Run, launch Launch) Action {
 	await := AwaitSlot{Verb: launch.Verb, MayBatch: launch.MayBatch, Behind: behindProbe(last, t)}
 	if last != nil {
 		if launch.Verb != contract.Delete && hasExhaustedAttempts(last, t) {
-			return ReportProblem{Problem: Problem{Reason: reason.Stalled, Note: reason.NoFurtherAttempt(last.Attempt, last.Verb == contract.Expand, last.JobNamespace(), last.Name, jobs.AnnRetry)}}
+			return ReportProblem{Problem: *Problemf(reason.Stalled, "%s", reason.NoFurtherAttempt(last.Attempt, last.Verb == contract.Expand, last.JobNamespace(), last.Name, jobs.AnnRetry))}
 		}
 		if await.Due = v.due(last, t); v.Now.Before(await.Due) {
 			return v.awaitDue(*last, launch, await.Due)
@@ -112,7 +113,7 @@ func (v View) awaitDue(last Run, launch Launch, due time.Time) Action {
 func (v View) reportProblem(p Problem) Action {
 	switch {
 	case v.Now.Before(p.From):
-		return Wait{Until: p.From, Why: p.Note}
+		return Wait{Until: p.From, Why: p.Note.String()}
 	case p.RetryAfter == 0:
 		return ReportProblem{Problem: p}
 	default:
@@ -274,9 +275,16 @@ func hasExhaustedAttempts(r *Run, t Target) bool {
 	return t.MaxAttempts > 0 && r.Outcome.Verdict.Counted() && r.Attempt >= t.MaxAttempts && !r.RetryNow && !hasChanged(r, t)
 }
 
-// Problemf returns a problem with a note that is formatted as by fmt.Sprintf.
-func Problemf(reason, format string, args ...any) *Problem {
-	return &Problem{Reason: reason, Note: fmt.Sprintf(format, args...)}
+// Problemf returns a problem with a cause that is formatted as by fmt.Sprintf, and no remedy.
+func Problemf(why, format string, args ...any) *Problem {
+	return &Problem{Reason: why, Note: reason.Note{Cause: fmt.Sprintf(format, args...)}}
+}
+
+// Remedyf returns the problem with a remedy. What others have written may be in it as a quoted name
+// only.
+func (p *Problem) Remedyf(format string, args ...any) *Problem {
+	p.Note.Remedy = fmt.Sprintf(format, args...)
+	return p
 }
 
 // Pauses after a run, by its verdict.

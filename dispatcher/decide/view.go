@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
@@ -230,7 +231,7 @@ type Target struct {
 // Problem is what an event reports to the claim's user or to the administrator.
 type Problem struct {
 	Reason string // of the event, in CamelCase
-	Note   string // cause and remedy
+	Note   reason.Note
 	// From is from when it is worth an event, zero for at once.
 	From time.Time
 	// RetryAfter is when to recheck, if no change would enqueue the UID when the problem is solved.

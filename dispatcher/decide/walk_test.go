@@ -191,9 +191,9 @@ func outcomes(r Run, verdicts []contract.Verdict) []Run {
 	unfinished.Unfinished = true
 	out := []Run{unfinished}
 	for _, stuck := range []Run{
-		{Stuck: &Problem{Reason: "Unschedulable", Note: "no node fits its pod"}, Idle: true},
-		{Stuck: &Problem{Reason: "CrashLoopBackOff", Note: "its container has started before"}},
-		{Stuck: &Problem{Reason: "WaitingForNode", Note: "its pod was deleted by force"}, Idle: true, Void: true},
+		{Stuck: Problemf("Unschedulable", "no node fits its pod"), Idle: true},
+		{Stuck: Problemf("CrashLoopBackOff", "its container has started before")},
+		{Stuck: Problemf("WaitingForNode", "its pod was deleted by force"), Idle: true, Void: true},
 	} {
 		for _, state := range [][2]bool{{false, false}, {true, false}, {true, true}, {false, true}} {
 			next := unfinished

@@ -49,6 +49,7 @@ const recheckClone = 15 * time.Second
 const reportAttached = time.Minute
 
 func attachedProblem(node, by string) *decide.Problem {
-	return decide.Problemf(reason.VolumeInUse, "the volume is still attached to the node %s by %s, so it is not deleted. Remedy: delete the pods that use it there; "+
-		"if the node is shut down for good, delete its Node object, or taint it: kubectl taint nodes %s %s=nodeshutdown:NoExecute", node, by, node, runs.TaintOutOfService)
+	return decide.Problemf(reason.VolumeInUse, "the volume is still attached to the node %s by %s, so it is not deleted", node, by).
+		Remedyf("delete the pods that use it there; if the node is shut down for good, delete its Node object, or taint it: kubectl taint nodes %s %s=nodeshutdown:NoExecute",
+			node, runs.TaintOutOfService)
 }

@@ -160,14 +160,14 @@ func (b *Observer) resolveExpand(o *Observation) decide.Target {
 		return t
 	}
 	if t.Supported = cfg.Supports(contract.Expand); !t.Supported {
-		t.Problem = decide.Problemf(reason.ExpansionNotSupported, "the revision of the config %s/%s that created the volume does not list expand in its key verbs. "+
-			"Remedy: if its image can expand volumes, list expand there, and name the new ControllerRevision in the annotation %s of the PersistentVolume %s",
-			cfg.Source.Namespace, cfg.Source.Name, contract.AnnRevision, o.PV.Name)
+		t.Problem = decide.Problemf(reason.ExpansionNotSupported, "the revision of the config %s/%s that created the volume does not list expand in its key verbs",
+			cfg.Source.Namespace, cfg.Source.Name).
+			Remedyf("if its image can expand volumes, list expand there, and name the new ControllerRevision in the annotation %s of the PersistentVolume %s", contract.AnnRevision, o.PV.Name)
 		return t
 	}
 	if class := b.Caches.Classes.Named(o.PV.Spec.StorageClassName); class != nil && (class.AllowVolumeExpansion == nil || !*class.AllowVolumeExpansion) {
-		t.Problem = decide.Problemf(reason.ExpansionNotSupported, "the class %s no longer has allowVolumeExpansion: true, and the config %s/%s expands no volume without it. Remedy: set it again",
-			class.Name, cfg.Source.Namespace, cfg.Source.Name)
+		t.Problem = decide.Problemf(reason.ExpansionNotSupported, "the class %s no longer has allowVolumeExpansion: true, and the config %s/%s expands no volume without it",
+			class.Name, cfg.Source.Namespace, cfg.Source.Name).Remedyf("set it again")
 	}
 	return t
 }

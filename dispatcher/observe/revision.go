@@ -15,8 +15,8 @@ import (
 
 // unseenRevision returns the problem that a revision exists and is not watched.
 func unseenRevision(name string) *decide.Problem {
-	p := decide.Problemf(reason.RevisionDamaged, "the ControllerRevision %s lacks its label %s=%s. Remedy: add the label, or delete the ControllerRevision",
-		name, config.LabelManagedBy, config.ManagedBy)
+	p := decide.Problemf(reason.RevisionDamaged, "the ControllerRevision %s lacks its label %s=%s", name, config.LabelManagedBy, config.ManagedBy).
+		Remedyf("add the label, or delete the ControllerRevision")
 	p.RetryAfter = time.Minute
 	return p
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/quote"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
@@ -75,16 +76,16 @@ func (b *Observer) observeStuck(ctx context.Context, run *decide.Run, job *batch
 	if stuck == nil {
 		return
 	}
-	run.Stuck = decide.Problemf(stuck.Reason, "the Job %s: %s", job.Name, noteOf(job, stuck))
+	run.Stuck = &decide.Problem{Reason: stuck.Reason, Note: noteOf(job, stuck).After("the Job %s: ", job.Name)}
 	run.Idle = (stuck.Unstarted || stuck.NodeLost) && !run.Terminating
 	run.Void = run.Void || !run.Terminating && (stuck.GiveUp || stuck.Unstarted && b.isScheduledAnew(job) || b.probeInsteadOf(job, stuck) != "")
 }
 
 // noteOf returns why a Job makes no progress, with the remedy. A user who reads it finds the config by
 // nothing else: the Job is in a namespace that the user may not read.
-func noteOf(job *batchv1.Job, stuck *runs.Stuck) string {
+func noteOf(job *batchv1.Job, stuck *runs.Stuck) reason.Note {
 	namespace, revision, _ := strings.Cut(job.Annotations[contract.AnnRevision], "/")
-	return reason.WithStartRemedy(stuck.Reason, stuck.Note, namespace, config.NameOfRevision(revision))
+	return reason.WithStartRemedy(stuck.Reason, stuck.Note, quote.Name(namespace), quote.Name(config.NameOfRevision(revision)))
 }
 
 // observeOutcome reads the outcome of a run that has ended, from its record where there is one.
@@ -187,7 +188,7 @@ func lostNode(ctx context.Context, reader cluster.Reader, name string) (string, 
 func (b *Observer) stuckOf(ctx context.Context, run *decide.Run, job *batchv1.Job, pods []*corev1.Pod) (stuck *runs.Stuck) {
 	now := b.Clock.Now()
 	stuck, run.RecheckAt = runs.StuckOf(job, pods, nil, now)
-	if stuck == nil || stuck.Note != "" {
+	if stuck == nil || stuck.Note.Cause != "" {
 		return stuck
 	}
 	about := job.UID

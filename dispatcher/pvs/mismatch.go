@@ -69,7 +69,7 @@ func OtherRevision(pv *corev1.PersistentVolume, served []string) string {
 	return fmt.Sprintf("the PersistentVolume %s names the config revision %s, but its claim was provisioned under %s "+
 		"(if the volume belongs to the claim, correct this by kubectl annotate --overwrite pv %s %s=%s). "+
 		"The PersistentVolume may be forged with a stolen token of a provisioner",
-		pv.Name, strconv.Quote(quote.Said(named)), strings.Join(served, " and "), pv.Name, contract.AnnRevision, served[len(served)-1])
+		pv.Name, strconv.Quote(named), strings.Join(served, " and "), pv.Name, contract.AnnRevision, served[len(served)-1])
 }
 
 // IsUnbound reports whether the phase of a PV says that no claim is or was bound to it.
@@ -150,11 +150,11 @@ func nameOf(ref *corev1.ObjectReference) string {
 	if ref == nil {
 		return ""
 	}
-	name := quote.Said(quote.Name(ref.Namespace + "/" + ref.Name))
+	name := quote.Name(ref.Namespace + "/" + ref.Name)
 	if ref.UID == "" {
 		return name
 	}
-	return fmt.Sprintf("%s with the UID %s", name, quote.Said(quote.Name(string(ref.UID))))
+	return fmt.Sprintf("%s with the UID %s", name, quote.Name(string(ref.UID)))
 }
 
 // IsReleased reports whether the phase of a PV says that its claim no longer exists.

@@ -51,12 +51,6 @@ func Lines(text string) string {
 	}, text)
 }
 
-// Said returns what others say, as a part of a note. The remedy of a note begins where it has the
-// word "Remedy" the last time, and kubectl flex prints it as the dispatcher's own: a registry, a
-// kubelet or whoever may create events could name a command there. What Lines would leave out later
-// is left out before: inside of the word it once hid it.
-func Said(text string) string { return strings.ReplaceAll(Lines(text), "Remedy", "remedy") }
-
 // ControlIn returns a text in a value, which was read from JSON, that has control characters, and
 // false if none has.
 func ControlIn(value any) (string, bool) {

@@ -16,24 +16,6 @@ const (
 	// another node, and how often the claim was returned.
 	SelectedAgain = "the scheduler selected the node %s again. It had no room %s ago (%s, %s, Job %s). The node %s may have room, so no Job is created " +
 		"(return %d since the last run)"
-	// NotSupported is about a config revision without the verb delete. Its argument is the
-	// annotation of the PV that names a revision.
-	NotSupported = "the config revision that created the volume does not support the verb delete. Remedy: set the PV's annotation %s to a " +
-		"revision that supports delete, or set the reclaim policy to Retain"
-	// Unproven is about a PV that proves no provision.
-	Unproven = "its volume may be in use, and is not deleted. Remedy: correct the PersistentVolume. To keep the data, set the reclaim policy to Retain before you " +
-		"delete the PersistentVolume"
-	// KeptByPolicy and KeptByRival are about a volume that another PV may stand for, whose own PV
-	// is set to Retain or does not exist.
-	KeptByPolicy = "the volume may be in use, so the reclaim policy of this PersistentVolume is now Retain. Remedy: if no pod needs the volume, delete the other " +
-		"PersistentVolume. Then set the reclaim policy to Delete, and the volume is deleted with its claim"
-	KeptByRival = "the volume may be in use, and is not deleted. Remedy: if no pod needs the volume, delete that PersistentVolume"
-	// Retained is about a PV that its claim cannot be bound to and that is retained.
-	Retained = "its reclaim policy is Retain, so it is kept. Remedy: delete the PersistentVolume and its volume yourself. Or set the reclaim policy to Delete: the " +
-		"dispatcher then deletes both"
-	// Mismatched is about a PV that its claim cannot be bound to and that another may be bound to.
-	Mismatched = "the volume may be in use, so it is not deleted. Remedy: delete the pods that use it, or correct the PersistentVolume. To keep the data, set the " +
-		"reclaim policy to Retain before you delete the PersistentVolume. The next attempt of this claim then uses this volume"
 	// Forgotten is about what a run may have made and an administrator has given up, Kept about
 	// what the policy Retain may have kept.
 	Forgotten = "an administrator has released its record"
@@ -42,35 +24,79 @@ const (
 	Released = "its record was released, and its PersistentVolume no longer exists"
 	// LeftRetained is about what a run may have made whose PV proves nothing, and is retained.
 	LeftRetained = "the reclaim policy of its PersistentVolume is Retain"
-	// Unclaimed is about a PV that names no claim by its UID.
-	Unclaimed = "so its volume is not deleted. Remedy: set claimRef.uid to the UID of its claim. To keep the data, set the reclaim policy to Retain before you delete the PersistentVolume"
-	// Spare is about a PV of a claim that was bound to another, with the policy Retain.
-	Spare = "Kubernetes has bound the claim to another PersistentVolume. The one that was provisioned for it has the reclaim policy Retain, so it is kept with its volume. " +
-		"Remedy: delete it, and its volume in the storage, if no user needs them"
 )
 
+// Notes with a remedy that name nothing. Others say more before their cause.
+var (
+	// Unproven is about a PV that proves no provision.
+	Unproven = Note{
+		"its volume may be in use, and is not deleted",
+		"correct the PersistentVolume. To keep the data, set the reclaim policy to Retain before you delete the PersistentVolume",
+	}
+	// KeptByPolicy and KeptByRival are about a volume that another PV may stand for, whose own PV
+	// is set to Retain or does not exist.
+	KeptByPolicy = Note{
+		"the volume may be in use, so the reclaim policy of this PersistentVolume is now Retain",
+		"if no pod needs the volume, delete the other PersistentVolume. Then set the reclaim policy to Delete, and the volume is deleted with its claim",
+	}
+	KeptByRival = Note{"the volume may be in use, and is not deleted", "if no pod needs the volume, delete that PersistentVolume"}
+	// Retained is about a PV that its claim cannot be bound to and that is retained.
+	Retained = Note{
+		"its reclaim policy is Retain, so it is kept",
+		"delete the PersistentVolume and its volume yourself. Or set the reclaim policy to Delete: the dispatcher then deletes both",
+	}
+	// Mismatched is about a PV that its claim cannot be bound to and that another may be bound to.
+	Mismatched = Note{
+		"the volume may be in use, so it is not deleted",
+		"delete the pods that use it, or correct the PersistentVolume. To keep the data, set the reclaim policy to Retain before you delete the PersistentVolume. " +
+			"The next attempt of this claim then uses this volume",
+	}
+	// Unclaimed is about a PV that names no claim by its UID.
+	Unclaimed = Note{
+		"so its volume is not deleted",
+		"set claimRef.uid to the UID of its claim. To keep the data, set the reclaim policy to Retain before you delete the PersistentVolume",
+	}
+	// Spare is about a PV of a claim that was bound to another, with the policy Retain.
+	Spare = Note{
+		"Kubernetes has bound the claim to another PersistentVolume. The one that was provisioned for it has the reclaim policy Retain, so it is kept with its volume",
+		"delete it, and its volume in the storage, if no user needs them",
+	}
+)
+
+// NotSupported is about a config revision without the verb delete. annotation is that of the PV that
+// names a revision.
+func NotSupported(annotation string) Note {
+	return Note{
+		"the config revision that created the volume does not support the verb delete",
+		"set the PV's annotation " + annotation + " to a revision that supports delete, or set the reclaim policy to Retain",
+	}
+}
+
 // BehindProbe says that a run waits behind a Job that cannot start.
-func BehindProbe(namespace, job, why string) string {
-	return fmt.Sprintf("no Job is created for this claim yet. The Job %s/%s, with the same config and nodes, must start or end first, and cannot start: %s", namespace, job, why)
+func BehindProbe(namespace, job string, why Note) Note {
+	return why.After("no Job is created for this claim yet. The Job %s/%s, with the same config and nodes, must start or end first, and cannot start: ", namespace, job)
 }
 
 // AllSlotsUsed says what a claim waits for. holders are the Jobs and pods that have the slots.
-func AllSlotsUsed(limit int, class string, holders []string) string {
+func AllSlotsUsed(limit int, class string, holders []string) Note {
 	const named = 3
 	by := strings.Join(holders[:min(len(holders), named)], ", ")
 	if more := len(holders) - named; more > 0 {
 		by += fmt.Sprintf(" and %d more", more)
 	}
-	return fmt.Sprintf("max-parallel of the class %s allows %d Jobs at a time, and as many have not ended: %s. This claim's Job is created when one of them has ended. "+
-		"Remedy, if they do not end: check their pods. If they are only many, raise max-parallel", class, limit, by)
+	return Note{
+		fmt.Sprintf("max-parallel of the class %s allows %d Jobs at a time, and as many have not ended: %s. This claim's Job is created when one of them has ended", class, limit, by),
+		"if they do not end: check their pods. If they are only many, raise max-parallel",
+	}
 }
 
 // LostNode says that nothing is started while the node of a pod that was deleted by force is not
 // Ready.
-func LostNode(pod, node string) string {
-	return fmt.Sprintf("%s was force-deleted. Its node %s has not reported the end of the pod, and is not Ready, so the pod may still run. No other Job is started "+
-		"for the claim. Remedy: bring the node back. If the node is shut down for certain, taint it: kubectl taint nodes %s %s=nodeshutdown:NoExecute",
-		pod, node, node, corev1.TaintNodeOutOfService)
+func LostNode(pod, node string) Note {
+	return Note{
+		fmt.Sprintf("%s was force-deleted. Its node %s has not reported the end of the pod, and is not Ready, so the pod may still run. No other Job is started for the claim", pod, node),
+		fmt.Sprintf("bring the node back. If the node is shut down for certain, taint it: kubectl taint nodes %s %s=nodeshutdown:NoExecute", node, corev1.TaintNodeOutOfService),
+	}
 }
 
 // Unconfirmed says that nothing is started before the deadline of a pod that was deleted by force.
@@ -106,21 +132,26 @@ func Repelled(node, taint, class string) string {
 
 // MissingNode says that a run would have to go to a node that does not exist. policy is what the
 // config says of that. The volume of an expand is not given up.
-func MissingNode(node, policy string) string {
-	note := fmt.Sprintf("%s no longer exists, and the config has node-gone: %s. Remedy: bring the node back. If other nodes reach the storage, set node-gone: any-node in the "+
-		"ConfigMap", node, policy)
+func MissingNode(node, policy string) Note {
+	note := Note{
+		fmt.Sprintf("%s no longer exists, and the config has node-gone: %s", node, policy),
+		"bring the node back. If other nodes reach the storage, set node-gone: any-node in the ConfigMap",
+	}
 	if policy != "forget" {
-		note += ". To give up the volume with its data, set node-gone: forget in the ConfigMap"
+		note.Remedy += ". To give up the volume with its data, set node-gone: forget in the ConfigMap"
 	}
 	return note
 }
 
 // SharedHostname says that several nodes have the hostname by which a PV names the node of its
 // volume.
-func SharedHostname(pv, host string, nodes []string) string {
-	return fmt.Sprintf("the nodes %s each have the label %s=%s, by which the PersistentVolume %s names its node. A Job could run on the wrong node, so none is created. Remedy: set the "+
-		"label of each node that does not have the volume to its own name: kubectl label --overwrite node NODE %s=NODE. Check who changed the label: a kubelet can set it itself",
-		strings.Join(nodes, " and "), corev1.LabelHostname, host, pv, corev1.LabelHostname)
+func SharedHostname(pv, host string, nodes []string) Note {
+	return Note{
+		fmt.Sprintf("the nodes %s each have the label %s=%s, by which the PersistentVolume %s names its node. A Job could run on the wrong node, so none is created",
+			strings.Join(nodes, " and "), corev1.LabelHostname, host, pv),
+		fmt.Sprintf("set the label of each node that does not have the volume to its own name: kubectl label --overwrite node NODE %s=NODE. Check who changed the label: "+
+			"a kubelet can set it itself", corev1.LabelHostname),
+	}
 }
 
 // NoFurtherAttempt says that nothing is launched after the last attempt, and how an administrator asks
@@ -150,31 +181,40 @@ func NextAttempt(pause time.Duration, selectsAgain bool) string {
 
 // KeptOnRecord says that a volume that another PV may stand for is kept by the record of a Job.
 // forget is the annotation that releases it.
-func KeptOnRecord(namespace, job, forget string) string {
-	return "the volume may be in use, so nothing deletes it. Remedy: delete the PersistentVolume with the UID of the claim in its name, if it exists, and " +
-		annotateJob(namespace, job, forget) + ". The record is then given up, and the volume stays in the storage"
+func KeptOnRecord(namespace, job, forget string) Note {
+	return Note{
+		"the volume may be in use, so nothing deletes it",
+		"delete the PersistentVolume with the UID of the claim in its name, if it exists, and " + annotateJob(namespace, job, forget) +
+			". The record is then given up, and the volume stays in the storage",
+	}
 }
 
 // RetainedInDoubt says that a run with policy Retain ended as if it had written the PV, and that PV
 // does not exist. forget is the annotation that releases its record.
-func RetainedInDoubt(namespace, job, forget string) string {
-	return "the Job " + job + " ended with exit code 0, but its PersistentVolume does not exist. The reclaim policy is Retain, so the volume is kept. Remedy: delete the volume " +
-		"in the storage if no user needs it. Then give up the record: " + annotateJob(namespace, job, forget)
+func RetainedInDoubt(namespace, job, forget string) Note {
+	return Note{
+		"the Job " + job + " ended with exit code 0, but its PersistentVolume does not exist. The reclaim policy is Retain, so the volume is kept",
+		"delete the volume in the storage if no user needs it. Then give up the record: " + annotateJob(namespace, job, forget),
+	}
 }
 
 // CouldNotStart says that the container runtime could not start the container of a run.
-func CouldNotStart(why, message string) string {
-	return fmt.Sprintf("the container runtime could not start the container (%s): %s. It has done nothing, and does not count as an attempt. Remedy: an administrator must correct the image, or "+
-		"command and args in the pod-template, in the class's ConfigMap", why, abridge(message, mostQuoted))
+func CouldNotStart(why, message string) Note {
+	return Note{
+		fmt.Sprintf("the container runtime could not start the container (%s): %s. It has done nothing, and does not count as an attempt", why, abridge(message, mostQuoted)),
+		"an administrator must correct the image, or command and args in the pod-template, in the class's ConfigMap",
+	}
 }
 
 // MayNotWritePVs says that a container was refused what every container needs that writes its PV.
 const MayNotWritePVs = "the container's ServiceAccount may not read or write PersistentVolumes: an administrator must bind it to the ClusterRole flex-provisioner-volumes"
 
 // Rejected says that the kubelet did not admit the pod of a run.
-func Rejected(why, message string) string {
-	return fmt.Sprintf("the kubelet did not start the pod (%s): %s. It has done nothing, and does not count as an attempt. Remedy: an administrator must correct what the kubelet says of the node, or "+
-		"change resources or nodes in the class's ConfigMap", why, abridge(message, mostQuoted))
+func Rejected(why, message string) Note {
+	return Note{
+		fmt.Sprintf("the kubelet did not start the pod (%s): %s. It has done nothing, and does not count as an attempt", why, abridge(message, mostQuoted)),
+		"an administrator must correct what the kubelet says of the node, or change resources or nodes in the class's ConfigMap",
+	}
 }
 
 // mostQuoted is how much of a message of Kubernetes is quoted, in bytes.
@@ -200,10 +240,12 @@ func Forged(namespace, job, revision, class, forget string) string {
 
 // UndoFails says that a claim waits until what its earlier run may have made is deleted. forget is the
 // annotation that releases the record of the run.
-func UndoFails(undo, outcome, namespace, job, forget string) string {
-	return fmt.Sprintf("the volume that an earlier run may have created must be deleted before the next one, and the Job %s that deletes it failed (%s). It is tried again. "+
-		"Remedy: an administrator must correct what the events of that Job name. The present ConfigMap is used if it certainly reaches the same storage. Otherwise %s: the next run then starts, and the volume may stay "+
-		"in the storage", undo, outcome, annotateJob(namespace, job, forget))
+func UndoFails(undo, outcome, namespace, job, forget string) Note {
+	return Note{
+		fmt.Sprintf("the volume that an earlier run may have created must be deleted before the next one, and the Job %s that deletes it failed (%s). It is tried again", undo, outcome),
+		fmt.Sprintf("an administrator must correct what the events of that Job name. The present ConfigMap is used if it certainly reaches the same storage. Otherwise %s: "+
+			"the next run then starts, and the volume may stay in the storage", annotateJob(namespace, job, forget)),
+	}
 }
 
 // annotateJob is the command that annotates a Job. Its namespace may be unknown.
@@ -212,9 +254,11 @@ func annotateJob(namespace, job, annotation string) string {
 }
 
 // WrittenByNewer says that a UID is left alone since a later dispatcher has written its record.
-func WrittenByNewer(namespace, job string) string {
-	return fmt.Sprintf("the record of the Job %s/%s is of a newer dispatcher than this one, so nothing is done for the claim and its volume. Remedy: install the newer dispatcher again, "+
-		"as long as this record is needed: docs/upgrade.md#back", cmp.Or(namespace, "NAMESPACE"), job)
+func WrittenByNewer(namespace, job string) Note {
+	return Note{
+		fmt.Sprintf("the record of the Job %s/%s is of a newer dispatcher than this one, so nothing is done for the claim and its volume", cmp.Or(namespace, "NAMESPACE"), job),
+		"install the newer dispatcher again, as long as this record is needed: docs/upgrade.md#back",
+	}
 }
 
 // OrphanLeft says what the pod of a Job that another client has removed may have left in the storage.

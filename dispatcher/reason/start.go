@@ -25,11 +25,11 @@ const correctImage = "correct the key image, image-pull-policy, or imagePullSecr
 // WithStartRemedy returns the note of a Job that Kubernetes cannot start, with what to do about it. why
 // is Kubernetes' own reason. config is the name of the Job's ConfigMap, in its namespace. A reason
 // that is not known adds nothing. Failed is the kubelet's for all that is in the way of a container.
-func WithStartRemedy(why, note, namespace, config string) string {
+func WithStartRemedy(why string, note Note, namespace, config string) Note {
 	const most = 500
 	remedy := startRemedies[why]
-	if remedy == "" || why == "Failed" && !strings.Contains(strings.ToLower(note), "image") {
+	if remedy == "" || why == "Failed" && !strings.Contains(strings.ToLower(note.Cause), "image") {
 		return note
 	}
-	return abridge(note, most) + ". Remedy: an administrator must " + fmt.Sprintf(remedy, namespace, config)
+	return Note{abridge(note.Cause, most), "an administrator must " + fmt.Sprintf(remedy, namespace, config)}
 }

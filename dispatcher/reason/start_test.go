@@ -20,13 +20,13 @@ func TestAJobThatDoesNotStartNamesItsConfig(t *testing.T) {
 		"FailedCreate":               {"exceeded quota", "the quota,"},
 		"Unschedulable":              {"0/2 nodes are available", "node-selector"},
 	} {
-		got := reason.WithStartRemedy(why, test.note+strings.Repeat(" more", 400), "ns", "gold")
+		got := reason.WithStartRemedy(why, reason.Note{Cause: test.note + strings.Repeat(" more", 400)}, "ns", "gold").String()
 		if !strings.HasPrefix(got, test.note) || !strings.Contains(got, ". Remedy: an administrator must ") || !strings.Contains(got, test.want) || !strings.HasSuffix(got, "ConfigMap ns/gold") || len(got) > 800 {
 			t.Errorf("%s: %d bytes: %q", why, len(got), got)
 		}
 	}
 	for why, note := range map[string]string{"Failed": `Error: secret "s" not found`, "JobSuspended": "the Job is suspended", "": ""} {
-		if got := reason.WithStartRemedy(why, note, "ns", "gold"); got != note {
+		if got := reason.WithStartRemedy(why, reason.Note{Cause: note}, "ns", "gold"); got != (reason.Note{Cause: note}) {
 			t.Errorf("%s: %q", why, got)
 		}
 	}

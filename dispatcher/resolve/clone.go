@@ -26,7 +26,7 @@ func (f *Resolver) resolveSource(ctx context.Context, claim *corev1.PersistentVo
 	name := asked.Name
 	switch {
 	case asked.IsSnapshot:
-		return nil, decide.Problemf(reason.SnapshotNotSupported, "only a CSI driver can restore a VolumeSnapshot. Remedy: clone a claim instead"), nil
+		return nil, decide.Problemf(reason.SnapshotNotSupported, "only a CSI driver can restore a VolumeSnapshot").Remedyf("clone a claim instead"), nil
 	case name.Name == "":
 		return nil, nil, nil
 	}
@@ -35,7 +35,7 @@ func (f *Resolver) resolveSource(ctx context.Context, claim *corev1.PersistentVo
 		return nil, p, err
 	}
 	if source == nil {
-		return nil, decide.Problemf(reason.SourceNotFound, "the source claim %s does not exist. Remedy: create it, or create this claim with another source", quote.Name(name.String())), nil
+		return nil, decide.Problemf(reason.SourceNotFound, "the source claim %s does not exist", quote.Name(name.String())).Remedyf("create it, or create this claim with another source"), nil
 	}
 	pv := f.boundPV(source)
 	if pv == nil {
@@ -66,8 +66,8 @@ func refuseMode(claim *corev1.PersistentVolumeClaim, source types.NamespacedName
 	if has == asks {
 		return nil
 	}
-	return decide.Problemf(reason.SourceModeDiffers, "the source claim %s has the volumeMode %s, and the claim requests %s. "+
-		"Remedy: delete the claim, and create it again with that of its source", source, has, asks)
+	return decide.Problemf(reason.SourceModeDiffers, "the source claim %s has the volumeMode %s, and the claim requests %s", source, has, asks).
+		Remedyf("delete the claim, and create it again with that of its source")
 }
 
 // refuseSource returns the problem that another namespace does not allow its claim to be cloned. It
@@ -79,7 +79,7 @@ func (f *Resolver) refuseSource(ctx context.Context, source types.NamespacedName
 	}
 	p := decide.Problemf(reason.SourceRefused, "the source claim %s is in another namespace, which must consent by a "+
 		"gateway.networking.k8s.io ReferenceGrant from PersistentVolumeClaims of %s to the claim. Of many ReferenceGrants there only the first 100 are read, and "+
-		"fewer if they have more than 1 MiB. Remedy: create one there, and merge some if there are more", quote.Name(source.String()), to)
+		"fewer if they have more than 1 MiB", quote.Name(source.String()), to).Remedyf("create one there, and merge some if there are more")
 	p.RetryAfter = grantRetry
 	if !found {
 		return p, nil

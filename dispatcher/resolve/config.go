@@ -2,7 +2,6 @@ package resolve
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -109,7 +108,7 @@ func (f *Resolver) resolveConfig(r *Resolved) {
 	}
 	if r.Target.Problem == nil && r.Source != nil && !r.Config.Clones {
 		r.Target.Problem = decide.Problemf(reason.DataSourceNotSupported, "the config %s/%s does not have data-sources: %s, so its image may not be able to clone a claim, "+
-			"and could create an empty volume. Remedy: if the image can clone, add that key", r.Config.Source.Namespace, r.Config.Source.Name, contract.SourceClaim)
+			"and could create an empty volume", r.Config.Source.Namespace, r.Config.Source.Name, contract.SourceClaim).Remedyf("if the image can clone, add that key")
 	}
 }
 
@@ -125,7 +124,7 @@ func (f *Resolver) resolveOne(r *Resolved, cm *corev1.ConfigMap) {
 		r.Faulty = true
 		return
 	}
-	r.fallBack(good, *r.Target.Problem, cm)
+	r.fallBack(good, r.Target.Problem, cm)
 	r.Target.Problem = nil
 }
 
@@ -137,18 +136,19 @@ func (f *Resolver) resolveLabelled(r *Resolved, found []*corev1.ConfigMap) {
 	for _, cm := range found { // they are sorted: another order would be another event
 		names = append(names, cm.Name)
 	}
-	note := fmt.Sprintf("the ConfigMaps %s in the namespace %s are all labelled for the class %s. Remedy: keep one", strings.Join(names, " and "), found[0].Namespace, r.Class.Name)
+	p := decide.Problemf(reason.AmbiguousConfig, "the ConfigMaps %s in the namespace %s are all labelled for the class %s", strings.Join(names, " and "), found[0].Namespace, r.Class.Name).
+		Remedyf("keep one")
 	good, isGood := f.lastGood(config.SourceOf(found[0], r.Class), found...)
 	if !isGood {
-		r.Target.Problem = &decide.Problem{Reason: reason.AmbiguousConfig, Note: note}
+		r.Target.Problem = p
 		return
 	}
 	r.From = found[slices.Index(names, good.Source.Name)]
-	r.fallBack(good, decide.Problem{Reason: reason.AmbiguousConfig, Note: note}, found...)
+	r.fallBack(good, p, found...)
 }
 
 // fallBack uses the last valid revision in place of ConfigMaps that have a problem.
-func (r *Resolved) fallBack(good config.Config, why decide.Problem, unused ...*corev1.ConfigMap) {
+func (r *Resolved) fallBack(good config.Config, why *decide.Problem, unused ...*corev1.ConfigMap) {
 	r.Config, r.Unused = good, unused
 	r.Fallback = decide.Problemf(why.Reason, "%s. Until then no change of the config is used for new volumes, and the last valid revision, %s, stays in use", why.Note, good.Source.Revision())
 }
@@ -157,23 +157,24 @@ func (r *Resolved) fallBack(good config.Config, why decide.Problem, unused ...*c
 // that made it, even if its ConfigMap and its class no longer exist.
 func (f *Resolver) Delete(uid types.UID, name string) Resolved {
 	if name == "" {
-		return Resolved{Target: decide.Target{Problem: decide.Problemf(reason.RevisionMissing,
-			"the config that created the volume is unknown. Remedy: name its ControllerRevision, as namespace/name, in the PV's annotation %s "+
-				"(kubectl get controllerrevisions -A -l %s=%s lists them), or set the PV's reclaim policy to Retain and delete the volume manually. If only "+
+		return Resolved{Target: decide.Target{Problem: decide.Problemf(reason.RevisionMissing, "the config that created the volume is unknown").
+			Remedyf("name its ControllerRevision, as namespace/name, in the PV's annotation %s (kubectl get controllerrevisions -A -l %s=%s lists them), or set the PV's reclaim policy to Retain and delete the volume manually. If only "+
 				"a Job exists, and it left nothing in the storage, annotate the Job with %s=%s",
-			contract.AnnRevision, config.LabelManagedBy, config.ManagedBy, jobs.AnnForget, uid)}}
+				contract.AnnRevision, config.LabelManagedBy, config.ManagedBy, jobs.AnnForget, uid)}}
 	}
 	if p := f.unserved(name); p != nil {
 		return Resolved{Target: decide.Target{Problem: p}}
 	}
 	stored := f.Caches.Revisions.Named(name)
 	if stored == nil {
-		namespace, _, _ := strings.Cut(name, "/")
-		return Resolved{Target: decide.Target{Problem: decide.Problemf(reason.RevisionMissing,
-			"the config revision %s that created the volume does not exist. Remedy: restore that ControllerRevision, "+
-				"name another in the PV's annotation %s, or set the PV's reclaim policy to Retain and delete the volume manually. If there is no PersistentVolume, "+
-				"restore the revision, or give up the record: kubectl -n %s annotate job JOB %s=%s",
-			quote.Said(quote.Name(name)), contract.AnnRevision, namespace, jobs.AnnForget, uid)}}
+		namespace, _, named := strings.Cut(name, "/")
+		if !named { // it is no namespace that is served, and may be anything
+			namespace = "NAMESPACE"
+		}
+		return Resolved{Target: decide.Target{Problem: decide.Problemf(reason.RevisionMissing, "the config revision %s that created the volume does not exist", quote.Name(name)).
+			Remedyf("restore that ControllerRevision, name another in the PV's annotation %s, or set the PV's reclaim policy to Retain and delete the volume manually. "+
+				"If there is no PersistentVolume, restore the revision, or give up the record: kubectl -n %s annotate job JOB %s=%s",
+				contract.AnnRevision, namespace, jobs.AnnForget, uid)}}
 	}
 	judged := f.JudgeStored(stored)
 	if judged.Damaged != nil {
@@ -263,7 +264,8 @@ func (f *Resolver) problemWith(j Judgement) *decide.Problem {
 		return nil
 	case f.Caches.Accounts.Named(src.Namespace+"/"+account) == nil:
 		return decide.Problemf(reason.ServiceAccountRefused, "the config %s/%s names the ServiceAccount %s, which does not exist in that "+
-			"namespace or lacks the label %s=true. Remedy: create it with that label, or add the label if its token is meant for provisioning containers", src.Namespace, src.Name, account, contract.LabelProvisioner)
+			"namespace or lacks the label %s=true", src.Namespace, src.Name, account, contract.LabelProvisioner).
+			Remedyf("create it with that label, or add the label if its token is meant for provisioning containers")
 	default:
 		return nil
 	}
@@ -294,13 +296,14 @@ func IsLost(claim *corev1.PersistentVolumeClaim) bool {
 func unsupported(claim *corev1.PersistentVolumeClaim) *decide.Problem {
 	if IsLost(claim) {
 		return decide.Problemf(reason.ClaimLost, "the claim has the annotation %s, and names no volume: Kubernetes takes it for one that has lost its volume, and never binds it. So none is "+
-			"provisioned. Remedy: to get a new volume, kubectl -n %s annotate pvc %s %s-. To use an existing PersistentVolume that no claim has, set the claim's spec.volumeName to its name",
-			storagehelpers.AnnBindCompleted, claim.Namespace, claim.Name, storagehelpers.AnnBindCompleted)
+			"provisioned", storagehelpers.AnnBindCompleted).
+			Remedyf("to get a new volume, kubectl -n %s annotate pvc %s %s-. To use an existing PersistentVolume that no claim has, set the claim's spec.volumeName to its name",
+				claim.Namespace, claim.Name, storagehelpers.AnnBindCompleted)
 	}
 	if claim.Spec.Selector == nil {
 		return nil
 	}
-	return decide.Problemf(reason.SelectorNotSupported, "a selector chooses among existing PersistentVolumes, so none is provisioned for the claim. Remedy: create the claim without a selector")
+	return decide.Problemf(reason.SelectorNotSupported, "a selector chooses among existing PersistentVolumes, so none is provisioned for the claim").Remedyf("create the claim without a selector")
 }
 
 // attributesProblem returns the problem that the PV of a claim cannot have its
@@ -311,8 +314,8 @@ func attributesProblem(claim *corev1.PersistentVolumeClaim, cfg config.Config) *
 		return nil
 	}
 	return decide.Problemf(reason.AttributesClassNotSupported, "the claim has the volumeAttributesClassName %s, but the config %s/%s does not have "+
-		"volume-attributes-classes: true: Kubernetes accepts such a class only on PersistentVolumes with a csi source. Remedy: create the claim without that class",
-		*name, cfg.Source.Namespace, cfg.Source.Name)
+		"volume-attributes-classes: true: Kubernetes accepts such a class only on PersistentVolumes with a csi source",
+		*name, cfg.Source.Namespace, cfg.Source.Name).Remedyf("create the claim without that class")
 }
 
 // unserved returns the problem that the namespace of a config revision, "namespace/name", is not
@@ -320,7 +323,7 @@ func attributesProblem(claim *corev1.PersistentVolumeClaim, cfg config.Config) *
 func (f *Resolver) unserved(revision string) *decide.Problem {
 	ns, _, named := strings.Cut(revision, "/")
 	if why := f.Caches.WhyUnserved(ns); named && why != "" {
-		return decide.Problemf(reason.NamespaceNotServed, "the config revision %s that created the volume is in the namespace %s: %s", quote.Said(quote.Name(revision)), quote.Said(quote.Name(ns)), why)
+		return decide.Problemf(reason.NamespaceNotServed, "the config revision %s that created the volume is in the namespace %s: %s", quote.Name(revision), quote.Name(ns), why)
 	}
 	return nil
 }
@@ -340,6 +343,6 @@ func (f *Resolver) dropped(claim *corev1.PersistentVolumeClaim, class *storagev1
 		return nil
 	}
 	return decide.Problemf(reason.NamespaceNotServed, "the class %s is younger than the claim, which may have Jobs of an earlier class of that name in a namespace "+
-		"that is no longer served: %s. Remedy: add the namespace to --config-namespaces; if it has no such Job, remove the namespace from the annotation %s of the lease %s",
-		class.Name, strings.Join(dropped.Namespaces, ", "), config.AnnNamespaces, dropped.Lease)
+		"that is no longer served: %s", class.Name, strings.Join(dropped.Namespaces, ", ")).
+		Remedyf("add the namespace to --config-namespaces; if it has no such Job, remove the namespace from the annotation %s of the lease %s", config.AnnNamespaces, dropped.Lease)
 }

@@ -43,7 +43,7 @@ func (f *Resolver) namedConfig(r *Resolved, ns, name string) []*corev1.ConfigMap
 	case !config.Lists(cm, r.Class.Name):
 		r.From, r.Faulty = cm, true
 		r.Target.Problem = decide.Problemf(reason.ClassNotListed, "the class %s names the ConfigMap %s/%s by its parameter %s, and the ConfigMap does not list the class, "+
-			"so it does not serve it. Remedy: add the class to data.classes of the ConfigMap", r.Class.Name, ns, name, contract.ParamConfig)
+			"so it does not serve it", r.Class.Name, ns, name, contract.ParamConfig).Remedyf("add the class to data.classes of the ConfigMap")
 		return nil
 	default:
 		return []*corev1.ConfigMap{cm}
@@ -86,15 +86,20 @@ func (f *Resolver) listing(namespace, name, class string) *corev1.ConfigMap {
 
 // noConfig says that no ConfigMap is labelled for a class, and names the one that may be meant for it.
 // The name of a class may be longer than the value of a label may be.
-func (f *Resolver) noConfig(class, namespace string) string {
+func (f *Resolver) noConfig(class, namespace string) reason.Note {
 	if len(validation.IsValidLabelValue(class)) == 0 {
 		near, remedy := f.nearConfig(class, namespace)
-		return fmt.Sprintf("the class %s has no provisioner config%s. Remedy: %screate a ConfigMap in the namespace %s with the labels %s=%s and %s=%s, and at least the keys image, verbs and service-account-name",
-			class, near, remedy, namespace, contract.LabelType, contract.TypeConfig, contract.LabelStorageClass, class)
+		return reason.Note{
+			Cause: fmt.Sprintf("the class %s has no provisioner config%s", class, near),
+			Remedy: fmt.Sprintf("%screate a ConfigMap in the namespace %s with the labels %s=%s and %s=%s, and at least the keys image, verbs and service-account-name",
+				remedy, namespace, contract.LabelType, contract.TypeConfig, contract.LabelStorageClass, class),
+		}
 	}
-	return fmt.Sprintf("the class %s has no provisioner config, and its name is too long for the label %s of one. Remedy: create the class anew with the parameter %s, "+
-		"the name of a ConfigMap in the namespace %s that has the label %s=%s, and the class in data.classes",
-		class, contract.LabelStorageClass, contract.ParamConfig, namespace, contract.LabelType, contract.TypeConfig)
+	return reason.Note{
+		Cause: fmt.Sprintf("the class %s has no provisioner config, and its name is too long for the label %s of one", class, contract.LabelStorageClass),
+		Remedy: fmt.Sprintf("create the class anew with the parameter %s, the name of a ConfigMap in the namespace %s that has the label %s=%s, and the class in data.classes",
+			contract.ParamConfig, namespace, contract.LabelType, contract.TypeConfig),
+	}
 }
 
 // nearConfig says that a ConfigMap may be meant for a class and does not serve it, and what to do then:
@@ -125,11 +130,16 @@ func (f *Resolver) mayServe(cm *corev1.ConfigMap) bool {
 }
 
 // noNamedConfig says that the ConfigMap that a class names does not exist.
-func noNamedConfig(class, namespace, name string) string {
+func noNamedConfig(class, namespace, name string) reason.Note {
 	if len(validation.IsDNS1123Subdomain(name)) > 0 {
-		return fmt.Sprintf("the class %s has in its parameter %s what cannot be the name of a ConfigMap. Remedy: create the class anew with the name of a ConfigMap in the namespace %s",
-			class, contract.ParamConfig, namespace)
+		return reason.Note{
+			Cause:  fmt.Sprintf("the class %s has in its parameter %s what cannot be the name of a ConfigMap", class, contract.ParamConfig),
+			Remedy: "create the class anew with the name of a ConfigMap in the namespace " + namespace,
+		}
 	}
-	return fmt.Sprintf("the class %s names the ConfigMap %s by its parameter %s, and the namespace %s has no provisioner config of that name. Remedy: create it with the label %s=%s, "+
-		"and with the class in data.classes", class, name, contract.ParamConfig, namespace, contract.LabelType, contract.TypeConfig)
+	return reason.Note{
+		Cause: fmt.Sprintf("the class %s names the ConfigMap %s by its parameter %s, and the namespace %s has no provisioner config of that name",
+			class, name, contract.ParamConfig, namespace),
+		Remedy: fmt.Sprintf("create it with the label %s=%s, and with the class in data.classes", contract.LabelType, contract.TypeConfig),
+	}
 }

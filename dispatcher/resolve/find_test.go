@@ -120,11 +120,11 @@ func TestAConfigThatMayBeMeantForAClassIsNamed(t *testing.T) {
 				t.Fatalf("got %v", p)
 			}
 			for _, want := range test.want {
-				if !strings.Contains(p.Note, want) {
+				if !strings.Contains(p.Note.String(), want) {
 					t.Errorf("%q lacks %q", p.Note, want)
 				}
 			}
-			if test.not != "" && strings.Contains(p.Note, test.not) {
+			if test.not != "" && strings.Contains(p.Note.String(), test.not) {
 				t.Errorf("%q names %q", p.Note, test.not)
 			}
 		})

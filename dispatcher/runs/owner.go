@@ -43,8 +43,8 @@ func IsLeftGated(pod *corev1.Pod) bool {
 
 // LeftGatedNote says what such a pod waits for, and what an administrator can do. It follows the
 // name of the Job.
-func LeftGatedNote(pod *corev1.Pod) string {
-	return "it was deleted without its pod. The pod still has its scheduling gate, and no controller starts or deletes it. Remedy: " + DeleteCommand(pod)
+func LeftGatedNote(pod *corev1.Pod) reason.Note {
+	return reason.Note{Cause: "it was deleted without its pod. The pod still has its scheduling gate, and no controller starts or deletes it", Remedy: DeleteCommand(pod)}
 }
 
 // LeftStuck returns why a pod whose Job no longer exists may still run although it was deleted, nil
@@ -55,17 +55,17 @@ func LeftStuck(pod *corev1.Pod, until time.Time, lost string, now time.Time) (*S
 	job := pod.Labels[batchv1.JobNameLabel]
 	switch {
 	case IsLeftGated(pod):
-		return &Stuck{Reason: reason.RunNotConfirmed, Note: "the Job " + job + ": " + LeftGatedNote(pod)}, time.Time{}
+		return &Stuck{Reason: reason.RunNotConfirmed, Note: LeftGatedNote(pod).After("the Job %s: ", job)}, time.Time{}
 	case pod.DeletionTimestamp == nil:
 		return nil, time.Time{}
 	case lost != "":
 		return &Stuck{Reason: reason.WaitingForNode, Note: reason.LostNode("the pod "+pod.Name, lost)}, now.Add(NodeLostAfter)
 	case !until.IsZero():
-		return &Stuck{Reason: reason.WaitingForNode, Note: reason.Unconfirmed(job, until)}, until
+		return &Stuck{Reason: reason.WaitingForNode, Note: reason.Note{Cause: reason.Unconfirmed(job, until)}}, until
 	}
 	t, at := stuckTerminating(pod, now)
 	if t != nil {
-		t.Note = "the Job " + job + " no longer exists: " + t.Note
+		t.Note = t.Note.After("the Job %s no longer exists: ", job)
 	}
 	return t, at
 }

@@ -51,8 +51,8 @@ func IsReported(claim *corev1.PersistentVolumeClaim, want map[string]string) boo
 // MessageParts returns the remedy for a container that could not start or lacked memory, and the
 // image's message for the claim's user or, without one, where the administrator finds the output.
 func MessageParts(out Outcome, job *batchv1.Job) (parts []string) {
-	if why := whyNotStarted(out); why != "" {
-		return append(parts, why)
+	if why := WhyNotStarted(out); why.Cause != "" {
+		return append(parts, why.String())
 	}
 	if out.Reason == outOfMemory {
 		parts = append(parts, fmt.Sprintf("the container exceeded its memory limit: an administrator must raise resources.limits.memory of the container %s in the config's "+
@@ -76,11 +76,11 @@ func lacksPermission(output string) bool {
 	return strings.Contains(output, "is forbidden: User ") && strings.Contains(output, ` resource "persistentvolumes" `)
 }
 
-// whyNotStarted returns what kept a container from starting and what to do, if its node has said so.
-func whyNotStarted(out Outcome) string {
+// WhyNotStarted returns what kept a container from starting and what to do, if its node has said so.
+func WhyNotStarted(out Outcome) reason.Note {
 	switch {
 	case out.Verdict != contract.NotStarted || out.Message == "" || out.Reason == deadlineExceeded:
-		return ""
+		return reason.Note{}
 	case isStartError(out.Reason):
 		return reason.CouldNotStart(out.Reason, out.Message)
 	default:

@@ -11,7 +11,6 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/quote"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 )
 
@@ -19,8 +18,7 @@ import (
 type Stuck struct {
 	// Reason for an event, Kubernetes' own where there is one.
 	Reason string
-	// Note says cause and remedy.
-	Note string
+	Note   reason.Note
 	// Unstarted is set if no container of the Job has ever run, so that it cannot have made
 	// anything.
 	Unstarted bool
@@ -138,7 +136,7 @@ func stuckWithoutCause(since time.Time, what string, warning *Warning, now time.
 	}
 	t := &Stuck{Unstarted: true}
 	if warning != nil {
-		t.Reason, t.Note = warning.Reason, what+": "+warning.Note
+		t.Reason, t.Note.Cause = warning.Reason, what+": "+warning.Note
 	}
 	return t, now.Add(stuckAfter)
 }
@@ -156,7 +154,7 @@ func withoutPodName(w *Warning, job string) *Warning {
 // stuckSuspended returns a Stuck for a suspended Job. Kubernetes does not enforce the Job's own
 // deadline while it is suspended.
 func stuckSuspended() *Stuck {
-	return &Stuck{Reason: reason.JobSuspended, Unstarted: true, Note: "the Job is suspended, by a queue without room for it or by a user"}
+	return &Stuck{Reason: reason.JobSuspended, Unstarted: true, Note: reason.Note{Cause: "the Job is suspended, by a queue without room for it or by a user"}}
 }
 
 // stuckUnscheduled quotes the scheduler, and adds the selector that the scheduler's message lacks.
@@ -166,11 +164,11 @@ func stuckUnscheduled(pod *corev1.Pod) *Stuck {
 		if c.Type != corev1.PodScheduled || c.Status != corev1.ConditionFalse || wasGated {
 			continue
 		}
-		note := "no node fits its pod: " + quote.Said(c.Message)
+		note := "no node fits its pod: " + c.Message
 		if len(pod.Spec.NodeSelector) > 0 {
-			note += "; its node selector is " + quote.Said(selectorText(pod.Spec.NodeSelector))
+			note += "; its node selector is " + selectorText(pod.Spec.NodeSelector)
 		}
-		return &Stuck{Reason: c.Reason, Note: note, Unstarted: true}
+		return &Stuck{Reason: c.Reason, Note: reason.Note{Cause: note}, Unstarted: true}
 	}
 	return nil
 }
@@ -194,7 +192,7 @@ func stuckUnstarted(pod *corev1.Pod) *Stuck {
 		if w == nil || w.Reason == "" || w.Reason == "ContainerCreating" || w.Reason == "PodInitializing" {
 			continue
 		}
-		return &Stuck{Reason: w.Reason, Note: fmt.Sprintf("its container %s does not start: %s", s.Name, quote.Said(w.Message)), Unstarted: true}
+		return &Stuck{Reason: w.Reason, Note: reason.Note{Cause: fmt.Sprintf("its container %s does not start: %s", s.Name, w.Message)}, Unstarted: true}
 	}
 	return nil
 }
@@ -207,11 +205,11 @@ func stuckTerminating(pod *corev1.Pod, now time.Time) (*Stuck, time.Time) {
 		return nil, at
 	}
 	if isForceDeleted(pod) {
-		return &Stuck{Reason: reason.WaitingForNode, NodeLost: true, GiveUp: true, Note: fmt.Sprintf(
-			"its pod %s was force-deleted, and the node %s does not confirm that it has ended", pod.Name, pod.Spec.NodeName)}, time.Time{}
+		return &Stuck{Reason: reason.WaitingForNode, NodeLost: true, GiveUp: true, Note: reason.Note{Cause: fmt.Sprintf(
+			"its pod %s was force-deleted, and the node %s does not confirm that it has ended", pod.Name, pod.Spec.NodeName)}}, time.Time{}
 	}
-	return &Stuck{Reason: reason.WaitingForNode, NodeLost: true, Note: fmt.Sprintf(
-		"its pod %s was deleted, but the node %s does not confirm that it has ended. Remedy: bring the node back. "+
-			"If the node is shut down for certain, force-delete the pod: kubectl -n %s delete pod %s --force",
-		pod.Name, pod.Spec.NodeName, pod.Namespace, pod.Name)}, time.Time{}
+	return &Stuck{Reason: reason.WaitingForNode, NodeLost: true, Note: reason.Note{
+		Cause:  fmt.Sprintf("its pod %s was deleted, but the node %s does not confirm that it has ended", pod.Name, pod.Spec.NodeName),
+		Remedy: "bring the node back. If the node is shut down for certain, force-delete the pod: " + DeleteCommand(pod) + " --force",
+	}}, time.Time{}
 }

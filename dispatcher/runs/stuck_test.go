@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
@@ -62,13 +63,13 @@ func TestStuckJobNamesCauseAndRemedy(t *testing.T) {
 		"no pod, refused at admission": {
 			job: job(nil), after: 11 * time.Second, look: 21 * time.Second,
 			warning: &runs.Warning{Reason: "FailedCreate", Note: "violates PodSecurity"},
-			want:    &runs.Stuck{Reason: "FailedCreate", Note: "its pod could not be created: violates PodSecurity", Unstarted: true},
+			want:    &runs.Stuck{Reason: "FailedCreate", Note: reason.Note{Cause: "its pod could not be created: violates PodSecurity"}, Unstarted: true},
 		},
 		"no pod, each try of it under another name": {
 			job:   job(func(j *batchv1.Job) { j.Name = "provision-1-1" }),
 			after: 11 * time.Second, look: 21 * time.Second,
 			warning: &runs.Warning{Reason: "FailedCreate", Note: `pods "provision-1-1-x7k2p" is forbidden: exceeded quota`},
-			want:    &runs.Stuck{Reason: "FailedCreate", Note: `its pod could not be created: pods "provision-1-1" is forbidden: exceeded quota`, Unstarted: true},
+			want:    &runs.Stuck{Reason: "FailedCreate", Note: reason.Note{Cause: `its pod could not be created: pods "provision-1-1" is forbidden: exceeded quota`}, Unstarted: true},
 		},
 		"no pod, nobody knows why": {
 			job: job(nil), after: 11 * time.Second, look: 21 * time.Second,
@@ -83,22 +84,22 @@ func TestStuckJobNamesCauseAndRemedy(t *testing.T) {
 			}),
 			want: &runs.Stuck{
 				Reason: "Unschedulable", Unstarted: true,
-				Note: "no node fits its pod: 0/2 nodes are available; its node selector is disk=ssd,storage=yes",
+				Note: reason.Note{Cause: "no node fits its pod: 0/2 nodes are available; its node selector is disk=ssd,storage=yes"},
 			},
 		},
 		"the image cannot be pulled": {
 			job: job(nil), pods: pod(waiting("ErrImageNeverPull", "not present")),
-			want: &runs.Stuck{Reason: "ErrImageNeverPull", Note: "its container provisioner does not start: not present", Unstarted: true},
+			want: &runs.Stuck{Reason: "ErrImageNeverPull", Note: reason.Note{Cause: "its container provisioner does not start: not present"}, Unstarted: true},
 		},
 		"a Secret is missing": {
 			job: job(nil), pods: pod(waiting("CreateContainerConfigError", `secret "s" not found`)),
-			want: &runs.Stuck{Reason: "CreateContainerConfigError", Note: `its container provisioner does not start: secret "s" not found`, Unstarted: true},
+			want: &runs.Stuck{Reason: "CreateContainerConfigError", Note: reason.Note{Cause: `its container provisioner does not start: secret "s" not found`}, Unstarted: true},
 		},
 		"its container is being made": {job: job(nil), pods: pod(waiting("ContainerCreating", "")), look: 10 * time.Second},
 		"a volume of it cannot be mounted": {
 			job: job(nil), pods: pod(waiting("ContainerCreating", "")), after: 15 * time.Second, look: 25 * time.Second,
 			warning: &runs.Warning{Reason: "FailedMount", Note: `secret "f" not found`},
-			want:    &runs.Stuck{Reason: "FailedMount", Note: `its pod does not start on the node node7: secret "f" not found`, Unstarted: true},
+			want:    &runs.Stuck{Reason: "FailedMount", Note: reason.Note{Cause: `its pod does not start on the node node7: secret "f" not found`}, Unstarted: true},
 		},
 		"an init container is at work": {job: job(nil), pods: pod(initialising), after: time.Hour},
 		"an init container has worked, and the image cannot be pulled": {
@@ -106,7 +107,7 @@ func TestStuckJobNamesCauseAndRemedy(t *testing.T) {
 				waiting("ErrImagePull", "not found")(p)
 				initialising(p)
 			}),
-			want: &runs.Stuck{Reason: "ErrImagePull", Note: "its container provisioner does not start: not found", Unstarted: true},
+			want: &runs.Stuck{Reason: "ErrImagePull", Note: reason.Note{Cause: "its container provisioner does not start: not found"}, Unstarted: true},
 		},
 		"it is at work, and the image of a sidecar cannot be pulled": {
 			job: job(nil), after: time.Hour, pods: pod(func(p *corev1.Pod) {
@@ -128,7 +129,10 @@ func TestStuckJobNamesCauseAndRemedy(t *testing.T) {
 			job: job(deleted), pods: pod(gated),
 			want: &runs.Stuck{
 				Reason: "RunNotConfirmed", Unstarted: true,
-				Note: "it was deleted without its pod. The pod still has its scheduling gate, and no controller starts or deletes it. Remedy: kubectl -n ns delete pod p",
+				Note: reason.Note{
+					Cause:  "it was deleted without its pod. The pod still has its scheduling gate, and no controller starts or deletes it",
+					Remedy: "kubectl -n ns delete pod p",
+				},
 			},
 		},
 		"it runs": {job: job(nil), pods: pod(func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning }), after: time.Hour},
@@ -139,8 +143,10 @@ func TestStuckJobNamesCauseAndRemedy(t *testing.T) {
 			job: job(nil), pods: pod(func(p *corev1.Pod) { p.DeletionTimestamp = new(metav1.NewTime(start)) }), after: time.Minute,
 			want: &runs.Stuck{
 				Reason: "WaitingForNode", NodeLost: true,
-				Note: "its pod p was deleted, but the node node7 does not confirm that it has ended. Remedy: bring the node back. " +
-					"If the node is shut down for certain, force-delete the pod: kubectl -n ns delete pod p --force",
+				Note: reason.Note{
+					Cause:  "its pod p was deleted, but the node node7 does not confirm that it has ended",
+					Remedy: "bring the node back. If the node is shut down for certain, force-delete the pod: kubectl -n ns delete pod p --force",
+				},
 			},
 		},
 		"deleted by force a moment ago": {job: job(nil), pods: pod(byForce), look: 30 * time.Second},
@@ -148,21 +154,21 @@ func TestStuckJobNamesCauseAndRemedy(t *testing.T) {
 			job: job(nil), pods: pod(byForce), after: time.Minute,
 			want: &runs.Stuck{
 				Reason: "WaitingForNode", NodeLost: true, GiveUp: true,
-				Note: "its pod p was force-deleted, and the node node7 does not confirm that it has ended",
+				Note: reason.Note{Cause: "its pod p was force-deleted, and the node node7 does not confirm that it has ended"},
 			},
 		},
 		"a queue has held it past its timeout": {
 			job: job(func(j *batchv1.Job) { j.Spec.Suspend = new(true) }), after: 600 * time.Second,
 			want: &runs.Stuck{
 				Reason: "JobSuspended", Unstarted: true, GiveUp: true,
-				Note: "the Job is suspended, by a queue without room for it or by a user",
+				Note: reason.Note{Cause: "the Job is suspended, by a queue without room for it or by a user"},
 			},
 		},
 		"a queue holds it": {
 			job: job(func(j *batchv1.Job) { j.Spec.Suspend = new(true) }), look: 600 * time.Second,
 			want: &runs.Stuck{
 				Reason: "JobSuspended", Unstarted: true,
-				Note: "the Job is suspended, by a queue without room for it or by a user",
+				Note: reason.Note{Cause: "the Job is suspended, by a queue without room for it or by a user"},
 			},
 		},
 	}

@@ -6,7 +6,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/quote"
 )
 
 // Warning is the newest warning event about a Job or its pod, if there is one.
@@ -23,7 +22,7 @@ func NewestWarning(events []corev1.Event) *Warning {
 	if last == nil {
 		return nil
 	}
-	return &Warning{Reason: contract.Shorten(last.Reason, mostOfWarning), Note: contract.Shorten(quote.Said(last.Message), mostOfWarning)}
+	return &Warning{Reason: contract.Shorten(last.Reason, mostOfWarning), Note: contract.Shorten(last.Message, mostOfWarning)}
 }
 
 // mostOfWarning is how much is kept of a warning's reason, and of its message, in bytes: more than

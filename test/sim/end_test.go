@@ -48,7 +48,7 @@ var deletes = regexp.MustCompile("kubectl -n ([a-z0-9-]+) delete pod ([a-z0-9.-]
 
 // deletesIfLeft finds the pod that an event names to be deleted if it waits for its gate and its
 // Job no longer exists.
-var deletesIfLeft = regexp.MustCompile("the pod ([a-z0-9.-]+) of the same claim may still run. .* Remedy, only if that pod has a scheduling gate and its Job no longer exists: delete that pod$")
+var deletesIfLeft = regexp.MustCompile("the pod ([a-z0-9.-]+) of the same claim may still run. .* Remedy: only if that pod has a scheduling gate and its Job no longer exists: delete that pod$")
 
 // deleteLeftPods deletes the pods that fresh events name since their Jobs were deleted without
 // them.
