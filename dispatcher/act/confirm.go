@@ -51,13 +51,13 @@ func (a *Actor) noteConfirmed(ctx context.Context, job *batchv1.Job, pod *corev1
 	if job.Annotations[jobs.AnnConfirmed] == string(pod.UID) {
 		return patch.Written, nil
 	}
-	err := a.noted(patch.Strategic(ctx, a.Client.BatchV1().Jobs(job.Namespace), job, patch.Annotate(map[string]string{jobs.AnnConfirmed: string(pod.UID)})))
+	err := a.noted(patch.Strategic(ctx, a.Client.BatchV1().Jobs(job.Namespace), job, patch.Untracked(patch.Annotate(map[string]string{jobs.AnnConfirmed: string(pod.UID)}))))
 	return patch.OutcomeOf(err, "note the confirmed pod on the Job %s/%s", job.Namespace, job.Name)
 }
 
 // removeGate removes the dispatcher's scheduling gate from a pod, and no other controller's.
 func (a *Actor) removeGate(ctx context.Context, pod *corev1.Pod) error {
-	answer, err := patch.Strategic(ctx, a.Client.CoreV1().Pods(pod.Namespace), pod, patch.DropGate(jobs.GateConfirm))
+	answer, err := patch.Strategic(ctx, a.Client.CoreV1().Pods(pod.Namespace), pod, patch.Untracked(patch.DropGate(jobs.GateConfirm)))
 	how, err := patch.OutcomeOf(err, "remove the scheduling gate of the pod %s/%s", pod.Namespace, pod.Name)
 	if how == patch.Written && err == nil {
 		a.Writes.Wrote(answer)

@@ -104,6 +104,20 @@ func DropGate(gate string) Fields {
 	return Fields{"spec": Fields{"schedulingGates": []any{Fields{"$patch": "delete", "name": gate}}}}
 }
 
+// Untracked adds to a patch that the API server no longer tracks who has set which field of the
+// object: it forgets that, and later updates compute nothing of it (Update of skipNonAppliedManager
+// in apimachinery's util/managedfields/internal). It is for objects that only controllers write, and
+// none by server-side apply.
+func Untracked(change Fields) Fields {
+	metadata, _ := change["metadata"].(Fields)
+	if metadata == nil {
+		metadata = Fields{}
+		change["metadata"] = metadata
+	}
+	metadata["managedFields"] = []Fields{{}}
+	return change
+}
+
 // RemoveFinalizer removes a finalizer from an object as it was read.
 func RemoveFinalizer[T metav1.Object](ctx context.Context, client Patcher[T], obj T, finalizer string) error {
 	_, err := Merge(ctx, client, obj, WithoutFinalizer(obj, finalizer))

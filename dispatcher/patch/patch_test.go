@@ -49,3 +49,20 @@ func TestPatchNamesWhatWasObserved(t *testing.T) {
 		}
 	}
 }
+
+// The list with one empty entry is how a client asks for it: isResetManagedFields in apimachinery's
+// util/managedfields/internal.
+func TestAnUntrackedPatchKeepsWhatElseItWrites(t *testing.T) {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "one", UID: "uid"}}
+	for name, change := range map[string]patch.Fields{"with metadata": patch.Annotate(map[string]string{"a": "b"}), "without": patch.DropGate("gate")} {
+		_, annotates := change["metadata"]
+		var got sent
+		_, err := patch.Strategic(t.Context(), &got, pod, patch.Untracked(change))
+		if _, found := got.metadata["annotations"]; err != nil || found != annotates || got.metadata["uid"] != "uid" {
+			t.Errorf("%s: %v, %v", name, got.metadata, err)
+		}
+		if managed, err := json.Marshal(got.metadata["managedFields"]); err != nil || string(managed) != "[{}]" {
+			t.Errorf("%s: managedFields is %s, %v", name, managed, err)
+		}
+	}
+}

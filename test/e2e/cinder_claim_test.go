@@ -39,6 +39,7 @@ func TestCinderClaimIsBoundToOneVolumeAndLeavesNothing(t *testing.T) {
 		job := w.onlyJob(claim, verb)
 		equal(t, "Job "+job.Name+" is released", released(job), true)
 		equal(t, "Job "+job.Name+" expires", job.Spec.TTLSecondsAfterFinished != nil, true)
+		equal(t, "who has written on the Job "+job.Name+", as tracked", len(job.ManagedFields), 0) // internal/fakecluster tracks none
 	}
 }
 

@@ -18,13 +18,15 @@ import (
 )
 
 // What the dispatcher may ask of the API server for one claim: so many writes, an event or, in a
-// batch, next to none, no reads, and no answer 409.
+// batch, next to none, no reads, and no answer 409. The writes are the Job, the pod that is
+// confirmed, noted on the Job and let go, the outcome, the pod's finalizer, and the result on the
+// claim or the end of its PV.
 const (
-	mostWritesProvision            = 5
-	mostWritesProvisionRetain      = 6
+	mostWritesProvision            = 6
+	mostWritesProvisionRetain      = 7
 	mostWritesProvisionBatch       = 1.1
 	mostWritesProvisionBatchRetain = 2.1
-	mostWritesDelete               = 6
+	mostWritesDelete               = 7
 	mostWritesDeleteBatch          = 2.1
 	mostEvents, mostEventsBatch    = 1, 0.1
 	mostReads, mostConflicts       = 0, 0

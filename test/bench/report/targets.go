@@ -106,12 +106,13 @@ func only(is func(audit.Count) bool) func(audit.Count) int {
 
 func conflicts(c audit.Count) int { return c.Conflicts }
 
-// budgets hold for a batch of 64 only if every Job is full, which a test of its own makes sure of.
-// Here the first Jobs of a burst are not, so that the numbers are aims.
+// budgets: the writes of a single claim are those that test/e2e/requests_test.go lists. Those of a
+// batch of 64 hold only if every Job is full, which that test makes sure of. Here the first Jobs of
+// a burst are not, so that the numbers are aims.
 var budgets = []budget{
-	{what: "writes", row: "ours-1", most: 5, must: true, count: only(audit.Count.IsWrite)},
+	{what: "writes", row: "ours-1", most: 6, must: true, count: only(audit.Count.IsWrite)},
 	{what: "writes", row: "ours-64", most: 1.1, count: only(audit.Count.IsWrite)},
-	{what: "writes", row: "ours-1", deletion: true, most: 6, must: true, count: only(audit.Count.IsWrite)},
+	{what: "writes", row: "ours-1", deletion: true, most: 7, must: true, count: only(audit.Count.IsWrite)},
 	{what: "writes", row: "ours-64", deletion: true, most: 2.1, count: only(audit.Count.IsWrite)},
 	{what: "reads", row: "ours-1", must: true, count: only(audit.Count.IsRead)},
 	{what: "reads", row: "ours-64", must: true, count: only(audit.Count.IsRead)},
