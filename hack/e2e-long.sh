@@ -185,7 +185,8 @@ external() {
   diff "$TMP/before" "$TMP/after" >&2 || die "the lines above were not there before (>), or are missing now (<)"
 }
 
-# chart: the Helm chart, rendered and compared with deploy/, then installed, upgraded, rolled back and uninstalled by Helm.
+# chart: the Helm chart, rendered and compared with deploy/, then the dispatcher is installed, upgraded under load, set back and uninstalled by Helm, by a
+# kustomization, and by one file as that of a release.
 chart() {
   local node left
   local -x BACKENDS=lvm HELM=$TMP/helm

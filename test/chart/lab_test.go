@@ -143,23 +143,13 @@ func TestReleaseInTheLab(t *testing.T) {
 	l.kubectl("create", "namespace", namespace)
 	l.kubectl("label", "namespace", namespace, "pod-security.kubernetes.io/enforce=restricted")
 	l.install()
-	l.deployed("localhost/flex-dispatcher:dev 2")
-	l.claims("kept")
-	l.bound("kept")
-	l.guardsTheOtherNamespace()
-
-	l.claims(named("a")...)
-	l.helm("upgrade", repository+"/deploy/chart", "--values", l.values, "--set", "image.tag=next,replicas=3")
-	l.deployed("localhost/flex-dispatcher:next 3")
-	l.claims(named("b")...)
-	l.bound(append(named("a"), named("b")...)...)
-	l.volumes(2*many + 1)
-
-	l.kubectl(append([]string{"delete", "pvc", "--wait=false"}, named("a")...)...)
-	l.helm("rollback", "1")
-	l.deployed("localhost/flex-dispatcher:dev 2")
-	l.kubectl(append([]string{"delete", "pvc", "--wait=false"}, named("b")...)...)
-	l.noVolumesBut(1)
+	l.underLoad(
+		l.guardsTheOtherNamespace,
+		func() {
+			l.helm("upgrade", repository+"/deploy/chart", "--values", l.values, "--set", "image.tag=next,replicas=3")
+		},
+		func() { l.helm("rollback", "1") },
+	)
 
 	l.uninstall(1)
 	l.onlyWhatIsKept()
@@ -170,6 +160,29 @@ func TestReleaseInTheLab(t *testing.T) {
 	l.noVolumesBut(0)
 	l.uninstall(0)
 	l.kubectl("delete", "namespace", "flex-provisioner", "flex-provisioner-node", "team-a", namespace, "--timeout=3m")
+}
+
+// underLoad upgrades an installation that has two replicas of the image dev to three of the image
+// next while claims are provisioned, and goes back while they are deleted. The claim "kept" stays.
+func (l lab) underLoad(installed, upgrade, back func()) {
+	l.Helper()
+	l.deployed("localhost/flex-dispatcher:dev 2")
+	l.claims("kept")
+	l.bound("kept")
+	installed()
+
+	l.claims(named("a")...)
+	upgrade()
+	l.deployed("localhost/flex-dispatcher:next 3")
+	l.claims(named("b")...)
+	l.bound(append(named("a"), named("b")...)...)
+	l.volumes(2*many + 1)
+
+	l.kubectl(append([]string{"delete", "pvc", "--wait=false"}, named("a")...)...)
+	back()
+	l.deployed("localhost/flex-dispatcher:dev 2")
+	l.kubectl(append([]string{"delete", "pvc", "--wait=false"}, named("b")...)...)
+	l.noVolumesBut(1)
 }
 
 // guardsTheOtherNamespace checks that the policies of the release judge the namespace of its values.
@@ -199,6 +212,13 @@ func (l lab) noVolumesBut(want int) {
 // uninstall follows what the notes of the chart say, with so many volumes in the storage.
 func (l lab) uninstall(volumes int) {
 	l.Helper()
+	l.endDispatcher(volumes)
+	l.helm("uninstall")
+}
+
+// endDispatcher ends the dispatcher, and removes its finalizers from what is there.
+func (l lab) endDispatcher(volumes int) {
+	l.Helper()
 	l.kubectl("--namespace", namespace, "delete", "deployment", "flex-dispatcher", "--cascade=foreground")
 	flex := repository + "/bin/kubectl-flex"
 	out, err := l.try(flex, "uninstall")
@@ -206,7 +226,6 @@ func (l lab) uninstall(volumes int) {
 		l.Errorf("kubectl flex uninstall, with %d volumes: %v\n%s", volumes, err, out)
 	}
 	l.run(flex, "uninstall", "--yes")
-	l.helm("uninstall")
 }
 
 // onlyWhatIsKept checks that Helm has deleted all objects of the release but the namespaces, and
