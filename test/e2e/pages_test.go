@@ -1,0 +1,143 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// lookedUp are the pages whose commands are for one situation each. Those of the pages that are
+// followed from top to bottom are run by hack/run-docs.sh.
+var lookedUp = []string{"troubleshoot", "configuration", "kubectl-flex"}
+
+// elsewhere are commands of these pages that do not run here, and why.
+var elsewhere = map[string]string{
+	"kubectl flex conform gold": "TestConformOfShippedClassesKeepsAll",
+	"kubectl flex conform gold --mount=registry.example/busybox:1 --provoke=provoke.yaml": "TestConformOfShippedClassesKeepsAll",
+	"kubectl kustomize overlay | kubectl flex validate --filename=-":                      "the overlay is the reader's",
+	"kubectl delete namespace --selector=flex-provisioner.io/conform":                     "it may meet TestConform at work",
+	"make build": "a checkout is built by it",
+	"install bin/kubectl-flex /usr/local/bin/ # as root":                                                      "it changes this machine",
+	`printf '#!/bin/sh\nexec kubectl-flex __complete "$@"\n' >/usr/local/bin/kubectl_complete-flex # as root`: "it changes this machine",
+	"chmod +x /usr/local/bin/kubectl_complete-flex":                                                           "it changes this machine",
+	"iscsiadm --mode=session --rescan":                                                                        "of a node with an iSCSI session",
+	"resize2fs DEVICE":                                                                                        "of a node with an iSCSI session",
+	"xfs_growfs MOUNTPOINT":                                                                                   "of a node with an iSCSI session",
+}
+
+// answers are what commands say here that do not succeed: this cluster does not have the situation
+// that they are for.
+var answers = map[string]string{
+	"kubectl get referencegrants.gateway.networking.k8s.io --namespace=SOURCENAMESPACE":                                                                                 "the server doesn't have a resource type",
+	"kubectl get crd referencegrants.gateway.networking.k8s.io":                                                                                                         "(NotFound)",
+	"kubectl taint nodes NODE node.kubernetes.io/out-of-service-":                                                                                                       "not found",
+	"kubectl logs --namespace=flex-system POD --previous":                                                                                                               "(NotFound)",
+	"kubectl logs --namespace=NAMESPACE deployment/DEPLOYMENT":                                                                                                          "(NotFound)",
+	`kubectl patch pvc CLAIM --namespace=NAMESPACE --patch='{"spec": {"volumeName": "PV"}}'`:                                                                            "",
+	"kubectl create rolebinding flex-dispatcher-configs --namespace=CONFIGNAMESPACE --clusterrole=flex-dispatcher-configs --serviceaccount=flex-system:flex-dispatcher": "(AlreadyExists)",
+}
+
+// dry are the commands of kubectl that change something. Here they change nothing, and the API
+// server, with its policies, judges them all the same.
+var dry = []string{"annotate", "label", "patch", "delete", "create", "apply", "taint"}
+
+// Each command of a remedy is understood by kubectl and by the API server, with the names of things
+// that exist: no flag, resource or field of it is wrong, and no policy refuses what a page advises.
+func TestTheCommandsOfRemediesAreUnderstood(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "pages")
+	_, cm := w.service(scripted(deletes+offer, nil), func(class *storagev1.StorageClass) { class.AllowVolumeExpansion = new(true) })
+	claim := w.claim(w.ns, "data")
+	names := w.examples(cm, claim, w.bound(claim))
+	bin, err := filepath.Abs("../../bin")
+	w.must(err, "find the plugin")
+	cluster, err := filepath.Abs("../cluster/kubectl.sh")
+	w.must(err, "find kubectl")
+	dir := t.TempDir()
+	for _, page := range lookedUp {
+		for _, command := range commandsOf(w, "../../docs/"+page+".md") {
+			if elsewhere[command] != "" {
+				continue
+			}
+			cmd := exec.CommandContext(w.ctx(), "bash", "-c", "kubectl() { "+cluster+` "$@"; }; `+inTheLab(names, command))
+			cmd.Dir, cmd.Env = dir, append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "KUBE_EDITOR=true")
+			out, err := cmd.CombinedOutput()
+			answer, differs := answers[command]
+			switch {
+			case differs && err != nil && strings.Contains(string(out), answer):
+			case err != nil && !(strings.HasPrefix(command, "kubectl flex ") && cmd.ProcessState.ExitCode() == 1): // 1: it found something
+				t.Errorf("%s: %s: %v\n%s", page, command, err, out)
+			}
+		}
+	}
+}
+
+// examples returns what the names of the pages are here.
+func (w *world) examples(cm *corev1.ConfigMap, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) []string {
+	w.t.Helper()
+	job := w.onlyJob(claim, "provision")
+	pod := w.onlyPod(job)
+	dir := w.t.TempDir()
+	write := func(name string, text []byte) string {
+		w.must(os.WriteFile(filepath.Join(dir, name), text, 0o600), "write an example")
+		return filepath.Join(dir, name)
+	}
+	config := cm.DeepCopy()
+	config.TypeMeta.APIVersion, config.TypeMeta.Kind = "v1", "ConfigMap"
+	config.ObjectMeta.ResourceVersion, config.ObjectMeta.UID = "", ""
+	text, err := yaml.Marshal(config)
+	w.must(err, "write the ConfigMap")
+	request, err := yaml.Marshal(claim)
+	w.must(err, "write the claim")
+	file := write("config.yaml", text)
+	_, revision, _ := strings.Cut(pv.Annotations["flex-provisioner.io/config-revision"], "/")
+	return []string{
+		"--from-env-file=FILE", "--from-env-file=" + write("env", []byte("KEY=value\n")), "FILE", file,
+		"my-filer.yaml", file, "claim.yaml", write("claim.yaml", append([]byte("apiVersion: v1\nkind: PersistentVolumeClaim\n"), request...)),
+		"CONFIGNAMESPACE", cm.Namespace, "SOURCENAMESPACE", w.ns, "NAMESPACES", w.ns, "NAMESPACE", w.ns, "shop", w.ns,
+		"CONFIGMAP", cm.Name, "OTHERCLASS", "other", "CLASS", w.ns, "gold silver", w.ns, "gold", w.ns,
+		"CLAIM", claim.Name, "SOURCE", claim.Name, "PV", pv.Name, "pvc-6f0c3b1e-2d4a-4c8e-9a57-0b1c2d3e4f50", pv.Name,
+		"REVISION", revision, "JOB", job.Name, "POD", pod.Name, "UID", string(claim.UID), "SERVICEACCOUNT", "default",
+		"LABEL=VALUE", "label=value", "NODE", pod.Spec.NodeName, "NUMBER", "2", "SIZE", "2Gi", "SECRET", "pages", "NAME", "pages",
+		"REGISTRY/IMAGE:TAG", "localhost/image:tag", "DEPLOYMENT", "none",
+	}
+}
+
+// inTheLab returns a command of a page as it is run here.
+func inTheLab(names []string, command string) string {
+	words := strings.Fields(command)
+	command = strings.NewReplacer(names...).Replace(command)
+	if slices.ContainsFunc(dry, func(verb string) bool { return words[1] == verb }) {
+		command += " --dry-run=server"
+	}
+	return command
+}
+
+// commandsOf returns the lines of a page's blocks that are marked bash, without comments.
+func commandsOf(w *world, page string) []string {
+	w.t.Helper()
+	text, err := os.ReadFile(page)
+	w.must(err, "read a page")
+	var out []string
+	for _, block := range strings.Split(string(text), "\n```bash\n")[1:] {
+		block, _, _ = strings.Cut(block, "```")
+		for line := range strings.Lines(block) {
+			if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") && !slices.Contains(out, line) {
+				out = append(out, line)
+			}
+		}
+	}
+	if len(out) == 0 {
+		w.t.Fatalf("%s has no commands", page)
+	}
+	return out
+}
