@@ -18,9 +18,9 @@ import (
 )
 
 // What the dispatcher may ask of the API server for one claim: so many writes, an event or, in a
-// batch, next to none, no reads, and no answer 409. The writes are the Job, the pod that is
-// confirmed, noted on the Job and let go, the outcome, the pod's finalizer, and the result on the
-// claim or the end of its PV.
+// batch, next to none, no reads, and no answer 409. The writes of a provision are the Job, the note
+// of its confirmed pod, the pod's gate, the outcome, the pod's finalizer, and the result on the
+// claim. Those of a deletion end with the PV twice, its deletion and its finalizer.
 const (
 	mostWritesProvision            = 6
 	mostWritesProvisionRetain      = 7
