@@ -37,13 +37,19 @@ var elsewhere = map[string]string{
 // answers are what commands say here that do not succeed: this cluster does not have the situation
 // that they are for.
 var answers = map[string]string{
-	"kubectl get referencegrants.gateway.networking.k8s.io --namespace=SOURCENAMESPACE":                                                                                 "the server doesn't have a resource type",
-	"kubectl get crd referencegrants.gateway.networking.k8s.io":                                                                                                         "(NotFound)",
-	"kubectl taint nodes NODE node.kubernetes.io/out-of-service-":                                                                                                       "not found",
-	"kubectl logs --namespace=flex-system POD --previous":                                                                                                               "(NotFound)",
-	"kubectl logs --namespace=NAMESPACE deployment/DEPLOYMENT":                                                                                                          "(NotFound)",
-	`kubectl patch pvc CLAIM --namespace=NAMESPACE --patch='{"spec": {"volumeName": "PV"}}'`:                                                                            "",
-	"kubectl create rolebinding flex-dispatcher-configs --namespace=CONFIGNAMESPACE --clusterrole=flex-dispatcher-configs --serviceaccount=flex-system:flex-dispatcher": "(AlreadyExists)",
+	"kubectl get referencegrants.gateway.networking.k8s.io --namespace=SOURCENAMESPACE": "the server doesn't have a resource type",
+	"kubectl get crd referencegrants.gateway.networking.k8s.io":                         "(NotFound)",
+	"kubectl taint nodes NODE node.kubernetes.io/out-of-service-":                       "not found",
+	"kubectl logs --namespace=flex-system POD --previous":                               "(NotFound)",
+	"kubectl logs --namespace=NAMESPACE deployment/DEPLOYMENT":                          "(NotFound)",
+	"kubectl create serviceaccount SERVICEACCOUNT --namespace=CONFIGNAMESPACE":          "already exists",
+	"kubectl create rolebinding flex-dispatcher-configs --namespace=CONFIGNAMESPACE --clusterrole=flex-dispatcher-configs --serviceaccount=flex-system:flex-dispatcher": "already exists",
+	"kubectl flex retry CLAIM --namespace=NAMESPACE": "no attempt waits for the end of a pause",
+	"kubectl flex retry data --namespace=shop":       "no attempt waits for the end of a pause",
+	"kubectl flex retry pv/PV":                       "no attempt waits for the end of a pause",
+	"kubectl flex audit --storage=CLASS":             "does not have list among its verbs",
+	"kubectl flex audit --storage=gold":              "does not have list among its verbs",
+	"kubectl flex uninstall":                         "run the command again with --yes",
 }
 
 // dry are the commands of kubectl that change something. Here they change nothing, and the API
@@ -73,7 +79,10 @@ func TestTheCommandsOfRemediesAreUnderstood(t *testing.T) {
 			out, err := cmd.CombinedOutput()
 			answer, differs := answers[command]
 			switch {
-			case differs && err != nil && strings.Contains(string(out), answer):
+			case differs:
+				if err == nil || !strings.Contains(string(out), answer) {
+					t.Errorf("%s: %s: %v, and not %q\n%s", page, command, err, answer, out)
+				}
 			case err != nil && !(strings.HasPrefix(command, "kubectl flex ") && cmd.ProcessState.ExitCode() == 1): // 1: it found something
 				t.Errorf("%s: %s: %v\n%s", page, command, err, out)
 			}
@@ -98,7 +107,9 @@ func (w *world) examples(cm *corev1.ConfigMap, claim *corev1.PersistentVolumeCla
 	w.must(err, "write the ConfigMap")
 	request, err := yaml.Marshal(claim)
 	w.must(err, "write the claim")
-	file := write("config.yaml", text)
+	class, err := yaml.Marshal(map[string]any{"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": map[string]any{"name": w.ns}, "provisioner": "flex-provisioner.io"})
+	w.must(err, "write the class")
+	file := write("config.yaml", append(append(text, "---\n"...), class...))
 	_, revision, _ := strings.Cut(pv.Annotations["flex-provisioner.io/config-revision"], "/")
 	return []string{
 		"--from-env-file=FILE", "--from-env-file=" + write("env", []byte("KEY=value\n")), "FILE", file,
