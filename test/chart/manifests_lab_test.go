@@ -33,7 +33,7 @@ func TestManifestsInTheLab(t *testing.T) {
 			l.noVolumesBut(0)
 			l.noClass()
 			l.endDispatcher(0)
-			l.kubectl("delete", "--timeout=3m", way, current)
+			l.kubectl("delete", "--ignore-not-found", "--timeout=3m", way, current) // the Deployment does not exist any more
 			l.nothingIsLeft()
 		})
 	}
