@@ -28,13 +28,23 @@ OF_REPORTS='AStartError|BesideASidecar|WhateverItsServiceAccountSays|NodeHasNotT
 STAGES='docs noauth keystone credential cinder17 cinder26 cinder28 zones kube sim mutants fuzz storms attacks everyday recipes external scale conform monitoring chart site release'
 DONE=()
 
-# docs: the commands of docs/cinder.md, and on what these have installed those of docs/migrate.md.
+# docs: the commands of the pages that are followed from top to bottom, on what a reader has: of docs/cinder.md, on what these have installed those of
+# docs/migrate.md, and those of the recipes. Those of docs/release.md are in the stage release.
 docs() {
+  local page
   local -x BACKENDS=lvm,fc,nvme,ceph
   ready_for_pages
   run_page docs/cinder.md
   hack/claim-of-another.sh
   run_page docs/migrate.md
+  take_down
+  BACKENDS=lvm ready_for_pages recipes
+  test/cluster/node.sh btrfs 1
+  for page in btrfs nfs; do run_page "docs/recipes/$page.md"; done
+  test/cluster/node.sh exec 1 umount -l /var/lib/flex-volumes
+  for page in loop directory file-server isolated; do run_page "docs/recipes/$page.md"; done
+  hack/claim-of-local-path.sh
+  run_page docs/migrate-files.md
   take_down
 }
 
@@ -135,10 +145,8 @@ everyday() {
   MODE=noauth BACKENDS=lvm E2E_TAGS=e2e,everyday E2E_RUN="^($own)$|$OF_REPORTS" hack/e2e.sh
 }
 
-# recipes: the scripts of docs/recipes, first as processes, then in the cluster, the table of what each can do, and the commands of their pages on what
-# a reader has.
+# recipes: the scripts of docs/recipes, first as processes, then in the cluster, and the table of what each can do.
 recipes() {
-  local page
   local -x MODE=noauth BACKENDS=lvm,ceph RECIPES_CEPH=$LAB_STATE/cinder/ceph
   hack/deps.sh rbd:ceph-common
   test/cinder/up.sh
@@ -146,14 +154,6 @@ recipes() {
   ! grep -E -- '--- SKIP|no tests to run' "$TMP/recipes" || die "a test was skipped, or there was none"
   KEEP='' FLEX_DEPLOY=test/e2e/recipes FLEX_IMAGES=recipes E2E_TAGS=e2e,long E2E_RUN=$OF_RECIPES hack/e2e.sh 2>&1 | tee -a "$TMP/recipes"
   ticks "$TMP/recipes"
-  BACKENDS=lvm ready_for_pages recipes
-  test/cluster/node.sh btrfs 1
-  for page in btrfs nfs; do run_page "docs/recipes/$page.md"; done
-  test/cluster/node.sh exec 1 umount -l /var/lib/flex-volumes
-  for page in loop directory file-server isolated; do run_page "docs/recipes/$page.md"; done
-  hack/claim-of-local-path.sh
-  run_page docs/migrate-files.md
-  take_down
 }
 
 # ticks LOG: the table of docs/recipes/README.md: each tick, and the tests that have passed for it.
