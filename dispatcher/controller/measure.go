@@ -72,7 +72,7 @@ func (c *Controller) provisionedBy(claim *corev1.PersistentVolumeClaim) *batchv1
 func (c *Controller) backlog() series.Backlog {
 	names := c.classNames()
 	out := series.Backlog{
-		Waiting: map[series.Waiting]int{}, Jobs: map[series.Jobs]int{}, Pending: map[series.Pending]int{}, Oldest: map[string]time.Time{}, Held: map[string]int{},
+		Waiting: map[series.Waiting]int{}, Jobs: map[series.Jobs]int{}, Pending: map[series.Pending]int{}, Oldest: map[series.Pending]time.Time{}, Held: map[string]int{},
 	}
 	for at, flows := range c.slots.Waiting() {
 		for flow, n := range flows {
