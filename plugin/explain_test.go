@@ -6,10 +6,13 @@ import (
 	"testing"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 	"github.com/flex-provisioner/flex-provisioner/plugin"
 )
@@ -55,6 +58,29 @@ func TestThatNoDispatcherLeadsIsTheCause(t *testing.T) {
 		})
 		if last := lastLines(c, r, 3); r.State != plugin.Failed || !strings.Contains(last, "no dispatcher leads") || !strings.Contains(last, "flex-system get pods") {
 			c.T.Errorf("state %s:\n%s", r.State, last)
+		}
+	})
+}
+
+// Between the upgrade of the dispatcher and that of the plugin, the plugin asked to install the dispatcher
+// that was at work.
+func TestARecordOfANewerDispatcherAsksForTheNewerPlugin(t *testing.T) {
+	inWorld(t, func(c *fakecluster.Cluster) {
+		c.SetUpGold(fakecluster.Fails(contract.ExitTempFail, ""))
+		c.Start()
+		claim := c.CreateClaim("data")
+		c.Advance(20 * time.Second)
+		c.Stop()
+		for _, job := range fakecluster.List[*batchv1.Job](c) {
+			fakecluster.Update(c, "a newer dispatcher", job, func(job *batchv1.Job) {
+				job.Annotations[jobs.AnnRecord] = strings.Replace(job.Annotations[jobs.AnnRecord], `{"version":1,`, `{"version":2,`, 1)
+			})
+		}
+		r := why(c, claim.UID)
+		lastLines(c, r, 3)
+		if r.Reason != reason.RecordTooNew || !strings.Contains(r.Cause, "is of a newer dispatcher than this kubectl flex") ||
+			!strings.HasPrefix(r.Remedy, "install the kubectl flex of the dispatcher's release") || !strings.Contains(r.Remedy, "docs/upgrade.md#back") {
+			c.T.Errorf("got %+v", r)
 		}
 	})
 }

@@ -32,6 +32,9 @@ func (d *Dispatcher) judge(r *Report, o *observe.Observation, action decide.Acti
 		if last := awaited(o); a.Problem.Reason == reason.Stalled && last != nil {
 			judgeStalled(r, o, *last, a.Problem)
 		}
+		if a.Problem.Reason == reason.RecordTooNew {
+			r.doubtPlugin()
+		}
 	case decide.AwaitSlot:
 		d.judgeWaiting(r, o, a)
 	case decide.Wait:
@@ -48,6 +51,13 @@ func (r *Report) fail(p decide.Problem) {
 	if r.Remedy == "" && p.Reason == reason.InvalidConfig {
 		r.Remedy = "correct the ConfigMap. It is used at once"
 	}
+}
+
+// doubtPlugin says that this program may be what does not know a record: the dispatcher of a cluster is
+// upgraded first.
+func (r *Report) doubtPlugin() {
+	r.Cause = strings.Replace(r.Cause, "than this one", "than this kubectl flex", 1)
+	r.Remedy = "install the kubectl flex of the dispatcher's release. If that says the same, " + r.Remedy
 }
 
 // failBy says that an event is in the way. Its text is a cause and never a remedy: whoever may create

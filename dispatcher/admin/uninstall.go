@@ -14,10 +14,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/retry"
+	"k8s.io/utils/ptr"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/options"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/patch"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/quote"
@@ -36,7 +38,8 @@ type Held struct {
 // IsEmpty reports whether there is nothing to release.
 func (h Held) IsEmpty() bool { return len(h.Jobs)+len(h.Volumes)+len(h.Pods) == 0 }
 
-// Uninstall lists what stays behind, and with yes it removes every finalizer.
+// Uninstall lists what stays behind, and with yes it removes every finalizer, unless a dispatcher
+// still serves the provisioner.
 func Uninstall(ctx context.Context, client kubernetes.Interface, provisioner string, yes bool, out io.Writer) error {
 	held, err := Survey(ctx, client, provisioner)
 	if err != nil {
@@ -48,7 +51,34 @@ func Uninstall(ctx context.Context, client kubernetes.Interface, provisioner str
 	if !yes {
 		return errors.New("nothing was changed: run the command again with --yes to remove the finalizers")
 	}
+	if err := refuseWhileServed(ctx, client, provisioner); err != nil {
+		return err
+	}
 	return held.Release(ctx, client)
+}
+
+// refuseWhileServed returns an error if a Deployment runs a dispatcher of the provisioner. It would add
+// its finalizers again, and never undo a run whose record was released under it.
+func refuseWhileServed(ctx context.Context, client kubernetes.Interface, provisioner string) error {
+	list, err := client.AppsV1().Deployments(metav1.NamespaceAll).List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=" + options.Name})
+	if err != nil {
+		return fmt.Errorf("list the Deployments of dispatchers: %w", err)
+	}
+	for i := range list.Items {
+		d := &list.Items[i]
+		if ptr.Deref(d.Spec.Replicas, 1)+d.Status.Replicas == 0 {
+			continue
+		}
+		serving, err := options.Of(d)
+		if err != nil {
+			return fmt.Errorf("nothing was changed: a dispatcher may still be at work: %w", err)
+		}
+		if serving.Provisioner == provisioner {
+			return fmt.Errorf("nothing was changed: the Deployment %s/%s still runs a dispatcher. Remedy: disable what creates it again, such as GitOps, and run %s",
+				d.Namespace, d.Name, quote.Command("kubectl", "-n", d.Namespace, "delete", "deployment", d.Name, "--cascade=foreground"))
+		}
+	}
+	return nil
 }
 
 // Survey lists what carries the dispatcher's finalizers, in every namespace, since it is not known

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -54,6 +55,41 @@ func TestUninstallFreesAllAndSaysWhatStays(t *testing.T) {
 	}
 	if left, err := admin.Survey(t.Context(), client, contract.ProvisionerName); err != nil || len(left.Jobs)+len(left.Volumes)+len(left.Pods) != 0 {
 		t.Errorf("still held: %+v, %v", left, err)
+	}
+}
+
+// The record of a run that had failed was released under a dispatcher that GitOps had created again.
+// When the claim was deleted, nothing undid the run: its volume stayed.
+func TestNoFinalizerIsRemovedWhileADispatcherServesTheProvisioner(t *testing.T) {
+	for name, c := range map[string]struct {
+		replicas, pods int32
+		args           []string
+		refused        bool
+	}{
+		"it runs":                          {1, 1, nil, true},
+		"it starts":                        {1, 0, nil, true},
+		"its pods end":                     {0, 1, nil, true},
+		"it is scaled to zero":             {0, 0, nil, false},
+		"it is another's":                  {1, 1, []string{"--provisioner-name=example.com/theirs"}, false},
+		"its flags cannot be read":         {1, 1, []string{"--provisioner-name"}, true},
+		"it has a flag of a later version": {1, 1, []string{"--later=1"}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			meta := metav1.ObjectMeta{Name: "flex-dispatcher", Namespace: "flex-system", Labels: map[string]string{"app.kubernetes.io/name": "flex-dispatcher"}}
+			deployment := &appsv1.Deployment{ObjectMeta: meta, Spec: appsv1.DeploymentSpec{Replicas: &c.replicas}, Status: appsv1.DeploymentStatus{Replicas: c.pods}}
+			deployment.Spec.Template.Spec.Containers = []corev1.Container{{Name: "dispatcher", Args: c.args}}
+			pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-1", Finalizers: []string{contract.FinalizerStorage}}}
+			client := fake.NewClientset(deployment, pv)
+			var said strings.Builder
+			err := admin.Uninstall(t.Context(), client, contract.ProvisionerName, true, &said)
+			if (err != nil) != c.refused || c.refused && !strings.Contains(err.Error(), "Deployment flex-system/flex-dispatcher") {
+				t.Errorf("got %v", err)
+			}
+			now, err := client.CoreV1().PersistentVolumes().Get(t.Context(), "pvc-1", metav1.GetOptions{})
+			if err != nil || (len(now.Finalizers) == 1) != c.refused || !strings.Contains(said.String(), "PersistentVolume pvc-1") {
+				t.Errorf("%v, the finalizers are %v, and it says %s", err, now.Finalizers, said.String())
+			}
+		})
 	}
 }
 

@@ -166,10 +166,10 @@ func startOfUnfinished(obj any) ([]string, error) {
 func startKey(revision, nodes string) string { return revision + " " + nodes }
 
 func sourcesOfJob(obj any) ([]string, error) {
-	if runs.HasReportedEnd(obj.(*batchv1.Job)) {
-		return nil, nil
+	if job := obj.(*batchv1.Job); !runs.HasReportedEnd(job) || runs.IsNewerRecord(job) {
+		return jobs.SourcesOf(job), nil
 	}
-	return jobs.HeadOf(obj.(*batchv1.Job)).Sources, nil
+	return nil, nil
 }
 
 func configOfRevision(obj any) ([]string, error) {

@@ -70,12 +70,9 @@ func (c *Controller) provisionedBy(claim *corev1.PersistentVolumeClaim) *batchv1
 
 // backlog counts the UIDs that wait for a slot and the Jobs that have not ended.
 func (c *Controller) backlog() series.Backlog {
-	names := map[string]string{}
-	for _, class := range c.caches.Classes.All() {
-		names[config.ClassLabel(class.Name)] = class.Name
-	}
+	names := c.classNames()
 	out := series.Backlog{
-		Waiting: map[series.Waiting]int{}, Jobs: map[series.Jobs]int{}, Pending: map[series.Pending]int{}, Oldest: map[string]time.Time{}, Held: map[string]int{},
+		Waiting: map[series.Waiting]int{}, Jobs: map[series.Jobs]int{}, Pending: map[series.Pending]int{}, Oldest: map[series.Pending]time.Time{}, Held: map[string]int{},
 	}
 	for at, flows := range c.slots.Waiting() {
 		for flow, n := range flows {
@@ -99,6 +96,25 @@ func (c *Controller) backlog() series.Backlog {
 		c.countHeld(&out, names)
 	}
 	return out
+}
+
+// classNames returns the names of classes by their labels. One that no longer exists has the name that
+// the records of its Jobs have, as in the series of runs: a rule compares those with what waits.
+func (c *Controller) classNames() map[string]string {
+	names := map[string]string{}
+	for _, class := range c.caches.Classes.All() {
+		names[config.ClassLabel(class.Name)] = class.Name
+	}
+	for _, job := range c.caches.Jobs.All() {
+		label := job.Labels[config.LabelClass]
+		if _, known := names[label]; known {
+			continue
+		}
+		if class := runs.RecordOf(job, job.Labels[contract.LabelClaimUID]).Class; config.ClassLabel(class) == label {
+			names[label] = class
+		}
+	}
+	return names
 }
 
 // countPending counts the claims that wait for a volume. Why they do is what the caches show without

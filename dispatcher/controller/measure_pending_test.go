@@ -24,10 +24,10 @@ func TestPendingClaimsAreCountedByWhatTheyWaitFor(t *testing.T) {
 		late := w.CreateClaim("three", func(claim *corev1.PersistentVolumeClaim) { claim.Spec.StorageClassName = new("silver") })
 		w.Advance(10 * time.Second)
 		w.mustCount(pending, map[string]float64{
-			`flex_dispatcher_claims_pending{class="gold",reason="NoCapacity"}`:         2,
-			`flex_dispatcher_claims_pending{class="silver",reason="WaitingForConfig"}`: 1,
-			`flex_dispatcher_oldest_pending_claim_timestamp_seconds{class="gold"}`:     float64(first.CreationTimestamp.Unix()),
-			`flex_dispatcher_oldest_pending_claim_timestamp_seconds{class="silver"}`:   float64(late.CreationTimestamp.Unix()),
+			`flex_dispatcher_claims_pending{class="gold",reason="NoCapacity"}`:                                 2,
+			`flex_dispatcher_claims_pending{class="silver",reason="WaitingForConfig"}`:                         1,
+			`flex_dispatcher_oldest_pending_claim_timestamp_seconds{class="gold",reason="NoCapacity"}`:         float64(first.CreationTimestamp.Unix()),
+			`flex_dispatcher_oldest_pending_claim_timestamp_seconds{class="silver",reason="WaitingForConfig"}`: float64(late.CreationTimestamp.Unix()),
 		})
 	})
 }
@@ -41,8 +41,8 @@ func TestAClaimThatIsAtWorkOrBoundIsCountedAsSuch(t *testing.T) {
 		slow := w.CreateClaim("slow")
 		w.Until("one is bound", time.Minute, w.IsBound("data"))
 		w.mustCount(pending, map[string]float64{
-			`flex_dispatcher_claims_pending{class="gold",reason="Running"}`:        1,
-			`flex_dispatcher_oldest_pending_claim_timestamp_seconds{class="gold"}`: float64(slow.CreationTimestamp.Unix()),
+			`flex_dispatcher_claims_pending{class="gold",reason="Running"}`:                         1,
+			`flex_dispatcher_oldest_pending_claim_timestamp_seconds{class="gold",reason="Running"}`: float64(slow.CreationTimestamp.Unix()),
 		})
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-base/metrics"
 	"k8s.io/utils/clock"
@@ -159,6 +160,32 @@ func TestWaitingClaimsAndUnfinishedJobsAreCountedByClass(t *testing.T) {
 		w.Until("the last is bound", time.Hour, w.IsBound("three"))
 		w.Advance(time.Minute)
 		w.mustCount(gauges, map[string]float64{`flex_dispatcher_jobs{class="gold",state="stuck",verb="provision"}`: 1})
+	})
+}
+
+// A rule compares the runs that wait with those that end. While the deletes of a class that no longer
+// exists waited without its name, FlexQueueNotServed did not see those that ended.
+func TestAClassThatNoLongerExistsHasItsNameInEachSeries(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.SetUpGold(fakecluster.Works, "max-parallel", "1")
+		w.Start()
+		for _, name := range []string{"one", "two", "three"} {
+			w.CreateClaim(name)
+		}
+		w.Until("all are bound", time.Minute, w.AllBound)
+		w.Advance(time.Hour)
+		fakecluster.Delete(w, fakecluster.Admin, fakecluster.Get[*storagev1.StorageClass](w, "", "gold"))
+		w.Images[fakecluster.GoldImage] = fakecluster.Image{Takes: time.Minute, Does: fakecluster.Works}
+		for _, name := range []string{"one", "two", "three"} {
+			fakecluster.Delete(w, fakecluster.User, w.Claim(name))
+		}
+		w.Until("one is deleted", time.Hour, func() bool { return len(w.Storage) == 2 })
+		w.Advance(10 * time.Second)
+		w.mustCount([]string{"flex_dispatcher_queue", "flex_dispatcher_jobs", `flex_dispatcher_runs_total{class="gold",verb="delete"`}, map[string]float64{
+			`flex_dispatcher_queue{class="gold",verb="delete"}`:                     1,
+			`flex_dispatcher_jobs{class="gold",state="running",verb="delete"}`:      1,
+			`flex_dispatcher_runs_total{class="gold",verb="delete",verdict="Done"}`: 1,
+		})
 	})
 }
 

@@ -21,8 +21,8 @@ const AnnRecord = contract.Domain + "record"
 // recordVersion is the version of the record. It changes when an older dispatcher must not act on
 // the Job: when a field has another meaning, when a field is added that must not get lost, since an
 // older dispatcher drops it with its next write, or when the Job's request has another version of
-// the contract. In every version the record begins with a line that is an object with the version,
-// and a Job is found by the same labels.
+// the contract. In every version the record begins with a line that is an object with the version
+// and the sources, and a Job is found by the same labels.
 const recordVersion = 1
 
 // Head is the first line of a Job's record: what is asked of a Job without asking for one of its
@@ -144,6 +144,17 @@ func RecordOf(job *batchv1.Job, uid string) Record {
 	_, after, _ := strings.Cut(job.Annotations[AnnRecord], "\n"+lineOf(uid))
 	rest, _, _ := strings.Cut(after, "\n")
 	return decodeLine(lineOf(uid)+rest, uid)
+}
+
+// SourcesOf returns the PVs whose volumes a Job's runs clone, whatever else its head holds: a volume
+// was deleted while the Job of a newer dispatcher copied it.
+func SourcesOf(job *batchv1.Job) []string {
+	var head struct{ Sources []string }
+	line, _, _ := strings.Cut(job.Annotations[AnnRecord], "\n")
+	if json.Unmarshal([]byte(line), &head) != nil {
+		return nil
+	}
+	return head.Sources
 }
 
 // FirstNamespace returns the namespace of the first claim that a Job serves.

@@ -32,6 +32,9 @@ func (b *Observer) observeAttachment(pv *corev1.PersistentVolume, v *decide.Volu
 // copies files once ended with success while the source was being deleted under it.
 func (b *Observer) clonedProblem(pv *corev1.PersistentVolume) *decide.Problem {
 	for _, job := range b.Caches.Jobs.By(cluster.BySourcePV, pv.Name) {
+		if runs.IsNewerRecord(job) {
+			return &decide.Problem{Reason: reason.RecordTooNew, Note: reason.WrittenByNewer(job.Namespace, job.Name), RetryAfter: recheckClone}
+		}
 		if runs.HoldsSlot(job, b.Caches.PodsOf(job), b.Clock.Now()) {
 			p := decide.Problemf(reason.VolumeInUse, "the Job %s/%s clones the volume, so it is not deleted before the Job has ended", job.Namespace, job.Name)
 			p.From, p.RetryAfter = job.CreationTimestamp.Add(reportAttached), recheckClone

@@ -36,6 +36,10 @@ type Others struct {
 // IsRecord reports whether a Job is still the record of a claim.
 func IsRecord(job *batchv1.Job) bool { return slices.Contains(job.Finalizers, jobs.FinalizerRecord) }
 
+// IsNewerRecord reports whether a Job is still a record, and of a newer dispatcher: nothing on it says
+// to this one whether a container of the Job may still be running.
+func IsNewerRecord(job *batchv1.Job) bool { return IsRecord(job) && jobs.IsNewer(job) }
+
 // IsUndo reports whether a run deletes what a provision may have made without a PV.
 func (r Record) IsUndo() bool { return r.Verb == contract.Delete && r.Volume == "" }
 

@@ -22,7 +22,7 @@ var (
 	pendingDesc = metrics.NewDesc("flex_dispatcher_claims_pending",
 		"Claims that wait for a volume of the dispatcher, by why", []string{labelClass, labelReason}, nil, metrics.ALPHA, "")
 	oldestDesc = metrics.NewDesc("flex_dispatcher_oldest_pending_claim_timestamp_seconds",
-		"Creation of the oldest claim that waits for a volume of the dispatcher", []string{labelClass}, nil, metrics.ALPHA, "")
+		"Creation of the oldest claim that waits for a volume of the dispatcher, by why", []string{labelClass, labelReason}, nil, metrics.ALPHA, "")
 	recordsDesc = metrics.NewDesc("flex_dispatcher_records_held",
 		"Jobs that have ended and are kept as the record of what may be in the storage", []string{labelClass}, nil, metrics.ALPHA, "")
 )
@@ -39,9 +39,9 @@ type Backlog struct {
 	Waiting map[Waiting]int
 	Jobs    map[Jobs]int
 	Pending map[Pending]int
-	// Oldest is the creation of the oldest pending claim of a class, Held counts the Jobs that have
-	// ended and are kept as records.
-	Oldest map[string]time.Time
+	// Oldest is the creation of the oldest of these claims, Held counts the Jobs that have ended and are
+	// kept as records.
+	Oldest map[Pending]time.Time
 	Held   map[string]int
 }
 
@@ -76,9 +76,10 @@ func (w Why) reason() string {
 
 // AddPending counts a pending claim of a class.
 func (b *Backlog) AddPending(class string, created time.Time, why Why) {
-	b.Pending[Pending{class, why.reason()}]++
-	if oldest, known := b.Oldest[class]; !known || created.Before(oldest) {
-		b.Oldest[class] = created
+	of := Pending{class, why.reason()}
+	b.Pending[of]++
+	if oldest, known := b.Oldest[of]; !known || created.Before(oldest) {
+		b.Oldest[of] = created
 	}
 }
 
@@ -128,8 +129,8 @@ func (c *collector) CollectWithStability(out chan<- metrics.Metric) {
 	for key, n := range backlog.Pending {
 		out <- metrics.NewLazyConstMetric(pendingDesc, metrics.GaugeValue, float64(n), key.Class, key.Reason)
 	}
-	for class, created := range backlog.Oldest {
-		out <- metrics.NewLazyConstMetric(oldestDesc, metrics.GaugeValue, float64(created.Unix()), class)
+	for key, created := range backlog.Oldest {
+		out <- metrics.NewLazyConstMetric(oldestDesc, metrics.GaugeValue, float64(created.Unix()), key.Class, key.Reason)
 	}
 	for class, n := range backlog.Held {
 		out <- metrics.NewLazyConstMetric(recordsDesc, metrics.GaugeValue, float64(n), class)

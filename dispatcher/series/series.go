@@ -12,7 +12,7 @@ import (
 // Labels of the series, and the only values that they can have. A user can choose none of them: a
 // label with a claim's name or namespace would grow without bounds.
 const (
-	labelClass   = "class"   // the storage classes for which Jobs ran, empty for one that no longer exists
+	labelClass   = "class"   // the storage classes for which Jobs ran, empty for one that no object names any more
 	labelSource  = "source"  // empty, or PersistentVolumeClaim for a clone
 	labelVerb    = "verb"    // contract.Verbs, and verbUndo
 	labelVerdict = "verdict" // contract's verdicts

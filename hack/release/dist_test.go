@@ -206,6 +206,25 @@ func TestBusyboxHasEachAppletThatALinkNames(t *testing.T) {
 	}
 }
 
+var imageOfACheckout = regexp.MustCompile(`image: localhost/[a-z-]+:dev`)
+
+// A page of the release had a pod whose image only a checkout builds: no node could start it.
+func TestNoPageNamesAnImageOfACheckout(t *testing.T) {
+	pages := 0
+	for name, content := range filesOf(t, dist) {
+		if filepath.Ext(name) != ".md" {
+			continue
+		}
+		pages++
+		if found := imageOfACheckout.FindString(content); found != "" {
+			t.Errorf("%s has %s", name, found)
+		}
+	}
+	if pages < 20 {
+		t.Errorf("there are %d pages", pages)
+	}
+}
+
 var imageLine = regexp.MustCompile(`(?m)^\s*(?:- )?image: "?(\S+?)"?$`)
 
 // Each image that a manifest names is in the release, by this digest.

@@ -19,11 +19,11 @@ build() {
   done
 }
 
-# name_images: the manifests name the images by digest.
+# name_images: the manifests name the images by digest, and so do those in the pages.
 name_images() {
   local name digest
   while read -r name digest; do
-    sed -i "s|localhost/$name:dev|$REGISTRY/$name@$digest|" "$DIST"/{configmaps,deploy/*}/*.yaml "$DIST"/docs/recipes/*.md
+    sed -i "s|image: localhost/$name:dev|image: $REGISTRY/$name@$digest|" "$DIST"/{configmaps,deploy/*}/*.yaml "$DIST"/{,docs/{,recipes/}}*.md
   done <"$WORK/images"
   digest=$(sed -n 's/^flex-dispatcher //p' "$WORK/images")
   sed -i "s|newName: localhost/|newName: $REGISTRY/|; s|newTag: dev|digest: $digest|" "$DIST/deploy/base/kustomization.yaml"
