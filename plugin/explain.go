@@ -54,6 +54,7 @@ func (d *Dispatcher) explain(ctx context.Context, uid types.UID) (*Report, *obse
 	}
 	d.describe(r, o)
 	d.judge(r, o, action)
+	d.addBinding(ctx, r, o)
 	if refused != nil {
 		r.failBy(refused)
 		r.Cause = "an event says: " + r.Cause
