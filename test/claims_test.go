@@ -29,7 +29,7 @@ func TestNoCommandBelievesThePersistentVolumeThatAClaimNames(t *testing.T) {
 }
 
 // A thief of the token of a run writes the ID of any volume on the PersistentVolume of its claim. An
-// administrator who made a snapshot for the claim would have copied the volume of another one.
+// administrator who made a snapshot for the claim would have made one of the volume of another.
 func TestNoCommandBelievesTheVolumeThatAPersistentVolumeNames(t *testing.T) {
 	asked := 0
 	for _, page := range tracked(t, ".md") {

@@ -56,10 +56,10 @@ func each[O any, L runtime.Object](ctx context.Context, list func(context.Contex
 
 // nameOf returns the name and the age of an object, and of its labels those with these keys.
 func nameOf(m *metav1.ObjectMeta, labels ...string) metav1.ObjectMeta {
-	out := metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name, CreationTimestamp: m.CreationTimestamp, Labels: map[string]string{}}
+	out := metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name, CreationTimestamp: m.CreationTimestamp}
 	for _, key := range labels {
 		if value, has := m.Labels[key]; has {
-			out.Labels[key] = value
+			metav1.SetMetaDataLabel(&out, key, value)
 		}
 	}
 	return out
@@ -67,7 +67,12 @@ func nameOf(m *metav1.ObjectMeta, labels ...string) metav1.ObjectMeta {
 
 func (a *Auditor) readClaimsAndPVs(ctx context.Context, s *audit.State) error {
 	err := each(ctx, a.Client.CoreV1().PersistentVolumeClaims(metav1.NamespaceAll).List, metav1.ListOptions{}, func(claim *corev1.PersistentVolumeClaim) {
-		s.Claims = append(s.Claims, cut.Claim(claim))
+		claim = cut.Claim(claim)
+		meta := nameOf(&claim.ObjectMeta)
+		meta.UID, meta.DeletionTimestamp = claim.UID, claim.DeletionTimestamp
+		s.Claims = append(s.Claims, &corev1.PersistentVolumeClaim{ObjectMeta: meta, Spec: corev1.PersistentVolumeClaimSpec{
+			VolumeName: claim.Spec.VolumeName, Resources: claim.Spec.Resources,
+		}, Status: corev1.PersistentVolumeClaimStatus{Phase: claim.Status.Phase}})
 	})
 	if err != nil {
 		return fmt.Errorf("list the PersistentVolumeClaims: %w", err)

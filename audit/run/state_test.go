@@ -107,7 +107,7 @@ func TestAnAuditKeepsLittleOfWhatUsersWrite(t *testing.T) {
 		t.Fatalf("read %+v, %v", s, err)
 	}
 	text, err := json.Marshal(s)
-	if err != nil || len(text) > 32<<10 {
+	if err != nil || len(text) > 16<<10 {
 		t.Errorf("%d bytes are kept, %v", len(text), err)
 	}
 	if len(whole) > 0 {

@@ -16,8 +16,8 @@ import (
 )
 
 // Limit is how many events may wait to be written: a Normal one is dropped when half of that wait,
-// a Warning when all do. One of a namespace of which none waits is dropped never, so that a tenant
-// who causes many events has none of another dropped.
+// a Warning when all do. An event is dropped never if none of its namespace waits, so that a tenant
+// who causes many has none of another dropped.
 type Limit struct {
 	// Most is how many writes may be under way.
 	Most int64
