@@ -7,10 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	authorizationv1 "k8s.io/api/authorization/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/admin"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
@@ -65,21 +63,18 @@ func (d *Dispatcher) addBinding(ctx context.Context, r *Report, o *observe.Obser
 }
 
 // mayWritePVs reports whether a ServiceAccount, "namespace:name", may create PersistentVolumes, also
-// where the user may not ask that.
+// where the user may not ask that. It asks once.
 func (d *Dispatcher) mayWritePVs(ctx context.Context, account string) bool {
 	may, known := d.writers[account]
 	if known {
 		return may
 	}
-	namespace, _, _ := strings.Cut(account, ":")
-	review, err := d.Client.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-		User: "system:serviceaccount:" + account, Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, "system:authenticated"},
-		ResourceAttributes: &authorizationv1.ResourceAttributes{Resource: "persistentvolumes", Verb: "create"},
-	}}, metav1.CreateOptions{})
+	namespace, name, _ := strings.Cut(account, ":")
+	may, err := admin.MayCreatePVs(ctx, d.Client, namespace, name)
 	if d.writers == nil {
 		d.writers = map[string]bool{}
 	}
-	d.writers[account] = err != nil || review.Status.Allowed
+	d.writers[account] = may || err != nil
 	return d.writers[account]
 }
 
