@@ -2,6 +2,8 @@ package run_test
 
 import (
 	"encoding/json"
+	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"strings"
@@ -82,6 +84,10 @@ func TestAnAuditKeepsLittleOfWhatUsersWrite(t *testing.T) {
 	written := map[string]string{"text": strings.Repeat("x", 250<<10)}
 	labels := map[string]string{"app.kubernetes.io/managed-by": "flex-dispatcher", contract.LabelClaimUID: "u"}
 	meta := func(namespace, name string) metav1.ObjectMeta {
+		labels := maps.Clone(labels)
+		for i := range map[string]int{"tenant": 500}[namespace] {
+			labels[fmt.Sprintf("text-%d", i)] = strings.Repeat("x", 60)
+		}
 		return metav1.ObjectMeta{Namespace: namespace, Name: name, Annotations: written, Labels: labels, Finalizers: []string{"other/one", jobs.FinalizerRecord}}
 	}
 	client := fake.NewClientset(
