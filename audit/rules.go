@@ -117,30 +117,35 @@ func (x *index) secretsMissing() []Finding {
 			continue
 		}
 		out = append(out, x.ofPV(SecretMissing, pv, x.age(pv.CreationTimestamp), "its Secret "+quote.Name(namespace+"/"+name)+" does not exist: no node can log in to its volume",
-			createSecret(namespace, name)))
+			createSecret(pv, namespace, name)))
 	}
 	return out
 }
 
-// createSecret returns the command that creates a Secret. Its name is an annotation's: one that
-// names no Secret may be a flag for kubectl.
-func createSecret(namespace, name string) string {
-	if len(validation.IsDNS1123Label(namespace))+len(validation.IsDNS1123Subdomain(name)) > 0 {
+// createSecret returns the command that creates the Secret of a PV. Its name is an annotation's: one
+// that names no Secret may be a flag for kubectl, and one in another namespace than that of the PV's
+// config would have the login created where others read it.
+func createSecret(pv *corev1.PersistentVolume, namespace, name string) string {
+	home, _, _ := strings.Cut(pv.Annotations[contract.AnnRevision], "/")
+	if namespace != home || len(validation.IsDNS1123Label(namespace))+len(validation.IsDNS1123Subdomain(name)) > 0 {
 		return "let the annotation " + contract.AnnSecret + " name a Secret, with the login that the storage has for the volume"
 	}
 	return quote.Command("kubectl", "create", "secret", "generic", name, "-n", namespace) + " …  # with the login that the storage has for the volume"
 }
 
+// secretsLeft believes a PV of another claim than a Secret's nothing: whoever has the token of its run
+// has written its annotations.
 func (x *index) secretsLeft() []Finding {
-	named := map[string]bool{}
+	named := map[string]bool{} // "namespace/name UID"
 	for _, pv := range x.PVs {
-		named[pv.Annotations[contract.AnnSecret]] = true
+		named[pv.Annotations[contract.AnnSecret]+" "+pv.Annotations[contract.AnnClaimUID]] = true
 	}
 	var out []Finding
 	for i := range x.Secrets {
 		s := &x.Secrets[i]
 		uid := s.Labels[contract.LabelClaimUID]
-		if age := x.age(s.CreationTimestamp); age > Grace && !named[s.Namespace+"/"+s.Name] && !x.isWaitedFor(uid) {
+		at := s.Namespace + "/" + s.Name + " "
+		if age := x.age(s.CreationTimestamp); age > Grace && !named[at+uid] && !named[at] && !x.isWaitedFor(uid) {
 			out = append(out, Finding{
 				Kind: SecretLeft, UID: uid, Object: "secret/" + s.Name + " -n " + s.Namespace, Age: age, Why: "no PersistentVolume names it, and no run is at work for its claim",
 				Fix: quote.Command("kubectl", "delete", "secret", s.Name, "-n", s.Namespace) + "  # unless its volume is kept",

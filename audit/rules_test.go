@@ -46,7 +46,7 @@ func healthy() audit.State {
 		PVs: []*corev1.PersistentVolume{{
 			ObjectMeta: metav1.ObjectMeta{
 				Name: name, CreationTimestamp: long, Finalizers: []string{contract.FinalizerStorage},
-				Annotations: map[string]string{contract.AnnClaimUID: uid, contract.AnnSecret: "flex-provisioner/" + name},
+				Annotations: map[string]string{contract.AnnClaimUID: uid, contract.AnnSecret: "flex-provisioner/" + name, contract.AnnRevision: "flex-provisioner/gold-5d7c"},
 			},
 			Spec: corev1.PersistentVolumeSpec{
 				StorageClassName: "gold", Capacity: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")},
@@ -101,6 +101,19 @@ func TestFindings(t *testing.T) {
 		},
 		"its Secret does not exist yet": {
 			changes: []func(*audit.State){func(s *audit.State) { s.Secrets, s.PVs[0].CreationTimestamp = nil, soon }},
+		},
+		"its PV does not exist any more, and the PV of another claim names its Secret": {
+			changes: []func(*audit.State){func(s *audit.State) {
+				s.Claims, s.Jobs, s.Pods, s.PVs[0].Name, s.Volumes = nil, nil, nil, "pvc-other", nil
+				s.PVs[0].Annotations[contract.AnnClaimUID], s.PVs[0].Spec.ClaimRef.UID = "other", "other"
+			}},
+			want: []audit.Kind{audit.SecretLeft},
+		},
+		"its PV does not exist any more, and a PV without a claim names its Secret": {
+			changes: []func(*audit.State){func(s *audit.State) {
+				s.Claims, s.Jobs, s.Pods, s.PVs[0].Name, s.Volumes = nil, nil, nil, "by-hand", nil
+				delete(s.PVs[0].Annotations, contract.AnnClaimUID)
+			}},
 		},
 		"its PV does not exist any more": {
 			changes: []func(*audit.State){func(s *audit.State) { s.PVs, s.Claims[0].Status.Phase = nil, corev1.ClaimLost }},
@@ -277,8 +290,9 @@ func TestAClaimThatNamesAPVHidesNothingOfIt(t *testing.T) {
 func TestAnAnnotationThatNamesNoSecretIsNoFlagOfACommand(t *testing.T) {
 	t.Parallel()
 	for value, fix := range map[string]string{
-		"ns/own":                      "kubectl create secret generic own -n ns …",
-		"ns/--kubeconfig=x":           "let the annotation " + contract.AnnSecret + " name a Secret",
+		"flex-provisioner/own":        "kubectl create secret generic own -n flex-provisioner …",
+		"tenant/own":                  "let the annotation " + contract.AnnSecret + " name a Secret",
+		"flex-provisioner/--all=x":    "let the annotation " + contract.AnnSecret + " name a Secret",
 		"--all/own":                   "let the annotation " + contract.AnnSecret + " name a Secret",
 		"ns/x; reboot #\n\x1b[2JVIEW": "let the annotation " + contract.AnnSecret + " name a Secret",
 	} {

@@ -40,6 +40,9 @@ type Dispatcher struct {
 	caches *cluster.Caches
 	// leader holds the lease, idle is why no dispatcher is at work, each empty for none.
 	leader, idle string
+	// writers are the ServiceAccounts, "namespace:name", of which it was asked whether they may create
+	// PersistentVolumes.
+	writers map[string]bool
 }
 
 // Find reads the flags of the dispatcher that is deployed as at.

@@ -54,9 +54,9 @@ func (d *Dispatcher) explain(ctx context.Context, uid types.UID) (*Report, *obse
 	}
 	d.describe(r, o)
 	d.judge(r, o, action)
+	d.addBinding(ctx, r, o)
 	if refused != nil {
 		r.failBy(refused)
-		r.Cause = "an event says: " + r.Cause
 		r.Remedy = "let the API server accept what the cause names. The dispatcher tries it again"
 	}
 	return r, o, nil

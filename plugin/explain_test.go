@@ -227,16 +227,19 @@ func claimWithoutRoom(c *fakecluster.Cluster) *corev1.PersistentVolumeClaim {
 	return claim
 }
 
+// refused is what a container prints whose account may not write PersistentVolumes.
+const refused = `flex pv: the API server refuses the PersistentVolume: 403, persistentvolumes is forbidden: User "system:serviceaccount:flex-provisioner:gold" cannot create resource "persistentvolumes" in API group ""`
+
 // The storage is well, so "check the storage" would lead astray.
 func TestTheRemedyForAnAccountThatMayNotWritePVsIsTheBinding(t *testing.T) {
-	const refused = `flex pv: the API server refuses the PersistentVolume: 403, persistentvolumes is forbidden: User "system:serviceaccount:flex-provisioner:gold" cannot create resource "persistentvolumes" in API group ""`
 	inWorld(t, func(c *fakecluster.Cluster) {
 		c.SetUpGold(fakecluster.Fails(contract.ExitTempFail, refused))
+		unbind(c)
 		c.Start()
 		claim := c.CreateClaim("data")
 		c.Until("it failed", time.Minute, func() bool { return len(c.RunsOf(contract.Provision)) == 1 })
 		c.Advance(500 * time.Millisecond)
-		if r := why(c, claim.UID); !strings.Contains(r.Remedy, "--clusterrole=flex-provisioner-volumes --serviceaccount=flex-provisioner:ACCOUNT") || strings.Contains(r.Remedy, "storage") {
+		if r := why(c, claim.UID); !strings.Contains(r.Remedy, "--clusterrole=flex-provisioner-volumes --serviceaccount=flex-provisioner:writer") || strings.Contains(r.Remedy, "storage") {
 			c.T.Errorf("the remedy is %q", r.Remedy)
 		}
 	})

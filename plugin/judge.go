@@ -63,7 +63,12 @@ func (r *Report) doubtPlugin() {
 // failBy says that an event is in the way. Its text is a cause and never a remedy: whoever may create
 // events beside a claim, as Kubernetes' ClusterRole edit may, chooses who has reported it, too.
 func (r *Report) failBy(e *corev1.Event) {
-	r.State, r.Reason, r.Cause, r.Remedy = Failed, shownName(e.Reason), strings.TrimRight(quote.Lines(e.Message), ". "), ""
+	r.State, r.Reason, r.Cause, r.Remedy = Failed, shownName(e.Reason), saidBy(e), ""
+}
+
+// saidBy returns what an event says, as a cause.
+func saidBy(e *corev1.Event) string {
+	return "an event says: " + strings.TrimRight(quote.Lines(e.Message), ". ")
 }
 
 // judgeWaiting says for whom a claim waits that has no slot.

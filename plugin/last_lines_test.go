@@ -98,7 +98,8 @@ func TestTheLastLinesNameCauseAndRemedy(t *testing.T) {
 		}, asUsual, "ServiceAccount writer", "create"},
 		"the ServiceAccount may not write PersistentVolumes": {func(c *fakecluster.Cluster) {
 			c.SetUpGold(fakecluster.Fails(contract.ExitTempFail, `persistentvolumes is forbidden: User "system:serviceaccount:flex-provisioner:writer" cannot create resource "persistentvolumes"`))
-		}, asUsual, "persistentvolumes is forbidden", "describe job"},
+			unbind(c)
+		}, asUsual, "persistentvolumes is forbidden", "--clusterrole=flex-provisioner-volumes"},
 		"verbs lacks delete": {func(c *fakecluster.Cluster) {
 			c.SetUpGold(fakecluster.Works, "verbs", "provision")
 		}, asUsual, "verb delete", "ConfigMap"},

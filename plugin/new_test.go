@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -53,6 +54,40 @@ func TestANewProvisionerIsValid(t *testing.T) {
 		if c := v.Configs[0]; len(v.Configs) != 1 || c.Config != namespace+"/"+name || c.Class != name || len(c.Errors) > 0 || len(c.Warnings) > 0 {
 			t.Errorf("%+v", v.Configs)
 		}
+	}
+}
+
+// With the name cinder a new script once had the permissions of cinder-provisioner, and kubectl delete -f of its
+// manifests took them from both.
+func TestANewProvisionerHasNoNameOfAShippedOne(t *testing.T) {
+	folders := []string{"../configmaps", "../deploy/base", "../deploy/examples", "../deploy/node-directories"}
+	kind, name := regexp.MustCompile(`(?m)^kind: (StorageClass|ServiceAccount|ConfigMap)$`), regexp.MustCompile(`(?m)^  name: (\S+?)(-provisioner)?$`)
+	found := map[string]bool{}
+	for _, folder := range folders {
+		files, err := filepath.Glob(filepath.Join(folder, "*.yaml"))
+		if err != nil || len(files) == 0 {
+			t.Fatal(files, err)
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for one := range strings.SplitSeq(string(text), "\n---\n") {
+				if m := name.FindStringSubmatch(one); m != nil && kind.MatchString(one) {
+					found[m[1]] = true
+				}
+			}
+		}
+	}
+	t.Chdir(t.TempDir())
+	for name := range found {
+		if _, err := execute("new", name, "--node"); err == nil || !strings.Contains(err.Error(), "the name "+name+": ") {
+			t.Errorf("new %s: %v", name, err)
+		}
+	}
+	if len(found) < 15 {
+		t.Errorf("only %d names are found: has the form of the manifests changed?", len(found))
 	}
 }
 

@@ -2,13 +2,16 @@ package plugin
 
 import (
 	"cmp"
+	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/admin"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
 )
 
 // remedyFor returns what to do about the failed run of a report whose note names no remedy. No remedy
@@ -22,9 +25,6 @@ func remedyFor(r *Report, run decide.Run) string {
 	verdict := run.Outcome.Verdict
 	if remedy, own := remediesOfVerbs[run.Verb][verdict]; own {
 		return remedy
-	}
-	if strings.Contains(r.Cause, reason.MayNotWritePVs) {
-		return fmt.Sprintf("kubectl create clusterrolebinding NAME --clusterrole=flex-provisioner-volumes --serviceaccount=%s:ACCOUNT. ACCOUNT is the service-account-name of the ConfigMap %s", run.JobNamespace(), cm)
 	}
 	switch verdict {
 	case contract.BadConfig:
@@ -48,6 +48,34 @@ var remediesOfVerbs = map[contract.Verb]map[contract.Verdict]string{
 		contract.BadRequest: "request a size in the claim that the storage can serve. It must be larger than the present one",
 		contract.NoCapacity: "free space in the storage or on the node, or have the quota raised. Or request less in the claim, and more than it has now",
 	},
+}
+
+// addBinding makes the binding the remedy of a provision whose container may not write its
+// PersistentVolume. That is asked of the API server: a storage could say that it was refused.
+func (d *Dispatcher) addBinding(ctx context.Context, r *Report, o *observe.Observation) {
+	cfg := o.Provision.Config
+	account := cfg.Source.Namespace + ":" + cfg.ServiceAccount
+	ofClaim := slices.Contains([]string{"", string(contract.BadRequest), string(contract.NoCapacity)}, r.failed) // or of no run
+	if ofClaim || o.View.Claim != decide.ClaimPending || cfg.ServiceAccount == "" || cfg.Writer != config.ContainerWrites || d.mayWritePVs(ctx, account) {
+		return
+	}
+	r.Remedy = "kubectl create clusterrolebinding NAME --clusterrole=flex-provisioner-volumes --serviceaccount=" + account
+}
+
+// mayWritePVs reports whether a ServiceAccount, "namespace:name", may create PersistentVolumes, also
+// where the user may not ask that. It asks once.
+func (d *Dispatcher) mayWritePVs(ctx context.Context, account string) bool {
+	may, known := d.writers[account]
+	if known {
+		return may
+	}
+	namespace, name, _ := strings.Cut(account, ":")
+	may, err := admin.MayCreatePVs(ctx, d.Client, namespace, name)
+	if d.writers == nil {
+		d.writers = map[string]bool{}
+	}
+	d.writers[account] = may || err != nil
+	return d.writers[account]
 }
 
 // usedFor says for what a corrected ConfigMap is used.

@@ -79,6 +79,21 @@ func kubeletSays(t *testing.T, message string) {
 	})
 }
 
+// A storage that answers with the API server's words would have the account of its provisioner bound.
+func TestAContainerChoosesNoRemedy(t *testing.T) {
+	inWorld(t, func(c *fakecluster.Cluster) {
+		c.SetUpGold(fakecluster.Fails(contract.ExitTempFail, "claim: "+refused))
+		c.Start()
+		claim := c.CreateClaim("data")
+		c.Until("it failed", time.Minute, func() bool { return len(c.RunsOf(contract.Provision)) == 1 })
+		c.Advance(500 * time.Millisecond)
+		r := why(c, claim.UID)
+		if mustSay(c, r, plugin.Failed, "is forbidden"); !strings.Contains(r.Remedy, "check the storage") || strings.Contains(r.Remedy, "clusterrole") {
+			c.T.Errorf("the remedy is %q", r.Remedy)
+		}
+	})
+}
+
 // Another administrator may edit ConfigMaps of one namespace, and this one those of all.
 func TestAValueOfAConfigMapNamesNoRemedy(t *testing.T) {
 	inWorld(t, func(c *fakecluster.Cluster) {

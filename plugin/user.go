@@ -55,7 +55,7 @@ func (r *Report) judgeEvent(claim *corev1.PersistentVolumeClaim, last *corev1.Ev
 	case last == nil:
 		r.State, r.Next = Working, "the dispatcher or Kubernetes says more in an event about the claim. An administrator sees more than you"
 	default:
-		r.State, r.Reason, r.Next = Working, shownName(last.Reason), quote.Lines(last.Message)
+		r.State, r.Reason, r.Cause = Working, shownName(last.Reason), saidBy(last) // what comes next is the command's to say
 	}
 }
 

@@ -7,9 +7,13 @@ import (
 	"testing"
 	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/clock"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
@@ -34,6 +38,16 @@ func inWorld(t *testing.T, test func(*fakecluster.Cluster)) {
 	})
 }
 
+// unbound is a label of a ServiceAccount that may not create PersistentVolumes.
+const unbound = "unbound"
+
+// unbind takes the permission to create PersistentVolumes from the account of the class gold.
+func unbind(c *fakecluster.Cluster) {
+	c.T.Helper()
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: fakecluster.ConfigNamespace, Name: "writer"}}
+	fakecluster.Update(c, fakecluster.Admin, account, func(a *corev1.ServiceAccount) { a.Labels[unbound] = "true" })
+}
+
 // asIs returns what the plugin says about something, and prints, of a cluster as it is. The
 // dispatcher leads, or has never led.
 func asIs[T any](c *fakecluster.Cluster, leads bool, look func(context.Context, *plugin.Dispatcher) (T, error)) T {
@@ -44,8 +58,15 @@ func asIs[T any](c *fakecluster.Cluster, leads bool, look func(context.Context, 
 			l.Spec.HolderIdentity, l.Spec.RenewTime = new("flex-dispatcher-0"), &metav1.MicroTime{Time: time.Now()}
 		})
 	}
+	client := c.Server.Client("plugin")
+	client.PrependReactor("create", "subjectaccessreviews", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		review := a.(clienttesting.CreateAction).GetObject().(*authorizationv1.SubjectAccessReview).DeepCopy()
+		account := strings.Split(strings.TrimPrefix(review.Spec.User, "system:serviceaccount:"), ":")
+		review.Status.Allowed = fakecluster.Get[*corev1.ServiceAccount](c, account[0], account[1]).Labels[unbound] == ""
+		return true, review, nil
+	})
 	d := &plugin.Dispatcher{
-		Client: c.Server.Client("plugin"), Clock: clock.RealClock{}, At: types.NamespacedName{Namespace: options.SystemNamespace, Name: options.Name},
+		Client: client, Clock: clock.RealClock{}, At: types.NamespacedName{Namespace: options.SystemNamespace, Name: options.Name},
 		Serving: options.Serving{Provisioner: contract.ProvisionerName, Namespace: fakecluster.ConfigNamespace, AheadOfBinder: true},
 	}
 	ctx, stop := context.WithCancel(c.Context())

@@ -5,6 +5,7 @@ umask 077
 verb=$1 volumes=$2 name=$3 iqn=$4 from=$6 volume=$2/$3 config=/etc/tgt/conf.d/$3.conf
 size=$((($5 + 511) / 512 * 512)) # tgt exports whole sectors, and leaves out the rest of a file
 end() { code=$1 && shift && echo "claim: $*" >&2 && exit "$code"; }
+[ "$size" -ge "$5" ] || end 73 "the storage has no room for $5 bytes: request less" # rounded up it is too large for a number
 look() { targets=$(tgtadm --lld iscsi --mode target --op show) || end 75 "the storage's tgtd does not answer; the provisioner tries again"; }
 has() { look && printf '%s\n' "$targets" | sed -n "/: $iqn\$/,/^Target/p" | grep -q "$1"; } # of this target
 in_use() { has "I_T nexus:"; }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/cut"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/quote"
 )
@@ -62,11 +63,16 @@ func (a *Auditor) Classes(ctx context.Context, names ...string) ([]Class, error)
 // class finds the config of a class.
 func (a *Auditor) class(ctx context.Context, class *storagev1.StorageClass) (Class, error) {
 	out, ns := Class{Name: class.Name}, config.NamespaceFor(class, a.Namespace)
-	list, err := a.Client.CoreV1().ConfigMaps(ns).List(ctx, metav1.ListOptions{LabelSelector: contract.LabelType + "=" + contract.TypeConfig})
+	var found []*corev1.ConfigMap
+	configs := metav1.ListOptions{LabelSelector: contract.LabelType + "=" + contract.TypeConfig, Limit: largeOfAPage}
+	err := each(ctx, a.Client.CoreV1().ConfigMaps(ns).List, configs, func(cm *corev1.ConfigMap) {
+		if serves(cm, class) {
+			found = append(found, cut.Config(cm))
+		}
+	})
 	if err != nil {
 		return out, fmt.Errorf("list the provisioner configs in %s: %w", ns, err)
 	}
-	found := configsOf(class, list.Items)
 	switch name := config.NameFor(class); {
 	case name != "" && len(found) == 0:
 		out.Fault = fmt.Errorf("it names the ConfigMap %s by its parameter %s, and the namespace %s has no provisioner config of that name", quote.Name(name), contract.ParamConfig, ns)
@@ -81,16 +87,13 @@ func (a *Auditor) class(ctx context.Context, class *storagev1.StorageClass) (Cla
 	return out, nil
 }
 
-// configsOf returns the ConfigMap that a class names, or those that are labelled for it.
-func configsOf(class *storagev1.StorageClass, all []corev1.ConfigMap) []*corev1.ConfigMap {
-	var out []*corev1.ConfigMap
+// largeOfAPage is how many ConfigMaps are listed at a time: each may have 1 MiB.
+const largeOfAPage = 20
+
+// serves reports whether a ConfigMap is the one that a class names, or is labelled for it.
+func serves(cm *corev1.ConfigMap, class *storagev1.StorageClass) bool {
 	name := config.NameFor(class)
-	for i := range all {
-		if cm := &all[i]; cm.Name == name || name == "" && cm.Labels[contract.LabelStorageClass] == class.Name {
-			out = append(out, cm)
-		}
-	}
-	return out
+	return cm.Name == name || name == "" && cm.Labels[contract.LabelStorageClass] == class.Name
 }
 
 // parse reads a config whose storage is to be listed, and judges it as the dispatcher does: an

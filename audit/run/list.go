@@ -49,6 +49,8 @@ func (a *Auditor) readLog(ctx context.Context, pod *corev1.Pod) ([]audit.Volume,
 	if !said {
 		return nil, fmt.Errorf("the image does not say in its termination message how many volumes it has listed, as %s", contract.EncodeListEnd(3))
 	}
+	ctx, stop := context.WithTimeout(ctx, a.Timeout) // the kubelet sends it, and may never end it
+	defer stop()
 	log, err := a.Client.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{Container: contract.Container}).Stream(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read the log of the pod %s/%s: %w", pod.Namespace, pod.Name, err)

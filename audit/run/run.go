@@ -189,7 +189,11 @@ func (a *Auditor) look(ctx context.Context, job *batchv1.Job) (seen, error) {
 	if err != nil {
 		return seen{}, fmt.Errorf("list the pods of the Job %s/%s: %w", job.Namespace, job.Name, err)
 	}
-	return seen{now, pointers(list.Items)}, nil
+	out := seen{job: now}
+	for i := range list.Items {
+		out.pods = append(out.pods, &list.Items[i])
+	}
+	return out, nil
 }
 
 // whyUnfinished returns why a Job has not ended, and what to do.

@@ -4,15 +4,20 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/pager"
 
 	"github.com/flex-provisioner/flex-provisioner/audit"
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/cut"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
 )
 
@@ -26,55 +31,102 @@ func (a *Auditor) ReadState(ctx context.Context) (audit.State, error) {
 	if err := a.readRuns(ctx, &s); err != nil {
 		return s, err
 	}
-	secrets, err := a.Objects.Resource(corev1.SchemeGroupVersion.WithResource("secrets")).List(ctx, metav1.ListOptions{LabelSelector: contract.LabelClaimUID})
+	secrets := a.Objects.Resource(corev1.SchemeGroupVersion.WithResource("secrets"))
+	err := each(ctx, secrets.List, metav1.ListOptions{LabelSelector: contract.LabelClaimUID}, func(secret *metav1.PartialObjectMetadata) {
+		s.Secrets = append(s.Secrets, nameOf(&secret.ObjectMeta, contract.LabelClaimUID))
+	})
 	if err != nil {
 		return s, fmt.Errorf("list the metadata of the Secrets: %w", err)
-	}
-	for _, secret := range secrets.Items {
-		s.Secrets = append(s.Secrets, secret.ObjectMeta)
 	}
 	return s, nil
 }
 
+// pageSize is how many objects are listed at a time. Users write up to 1.5 MiB on each.
+const pageSize = 100
+
+// each lists objects page by page. keep must keep nothing of what it does not need.
+func each[O any, L runtime.Object](ctx context.Context, list func(context.Context, metav1.ListOptions) (L, error), o metav1.ListOptions, keep func(O)) error {
+	pages := pager.New(func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return list(ctx, o) })
+	pages.PageSize, pages.PageBufferSize = pageSize, 0
+	return pages.EachListItem(ctx, o, func(obj runtime.Object) error {
+		keep(obj.(O))
+		return nil
+	})
+}
+
+// nameOf returns the name and the age of an object, and of its labels those with these keys.
+func nameOf(m *metav1.ObjectMeta, labels ...string) metav1.ObjectMeta {
+	out := metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name, CreationTimestamp: m.CreationTimestamp}
+	for _, key := range labels {
+		if value, has := m.Labels[key]; has {
+			metav1.SetMetaDataLabel(&out, key, value)
+		}
+	}
+	return out
+}
+
 func (a *Auditor) readClaimsAndPVs(ctx context.Context, s *audit.State) error {
-	claims, err := a.Client.CoreV1().PersistentVolumeClaims(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
+	err := each(ctx, a.Client.CoreV1().PersistentVolumeClaims(metav1.NamespaceAll).List, metav1.ListOptions{}, func(claim *corev1.PersistentVolumeClaim) {
+		claim = cut.Claim(claim)
+		meta := nameOf(&claim.ObjectMeta)
+		meta.UID, meta.DeletionTimestamp = claim.UID, claim.DeletionTimestamp
+		s.Claims = append(s.Claims, &corev1.PersistentVolumeClaim{ObjectMeta: meta, Spec: corev1.PersistentVolumeClaimSpec{
+			VolumeName: claim.Spec.VolumeName, Resources: claim.Spec.Resources,
+		}, Status: corev1.PersistentVolumeClaimStatus{Phase: claim.Status.Phase}})
+	})
 	if err != nil {
 		return fmt.Errorf("list the PersistentVolumeClaims: %w", err)
 	}
-	s.Claims = pointers(claims.Items)
-	all, err := a.Client.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return fmt.Errorf("list the PersistentVolumes: %w", err)
-	}
-	for _, pv := range pointers(all.Items) {
-		if pv.Annotations[contract.AnnClaimUID] == "" || pvs.OfAnotherProvisioner(pv.Annotations, a.Provisioner) {
+	err = each(ctx, a.Client.CoreV1().PersistentVolumes().List, metav1.ListOptions{}, func(pv *corev1.PersistentVolume) {
+		if pv = cut.PV(pv); pv.Annotations[contract.AnnClaimUID] == "" || pvs.OfAnotherProvisioner(pv.Annotations, a.Provisioner) {
 			s.Others = append(s.Others, pv)
 		} else {
 			s.PVs = append(s.PVs, pv)
 		}
+	})
+	if err != nil {
+		return fmt.Errorf("list the PersistentVolumes: %w", err)
 	}
 	return nil
 }
 
 // readRuns reads the Jobs and pods of dispatchers, after the PVs that name some of their namespaces.
+// Of those in other namespaces anyone may have written anything, and only the names are kept.
 func (a *Auditor) readRuns(ctx context.Context, s *audit.State) error {
 	served, err := a.served(ctx, s)
 	if err != nil {
 		return err
 	}
 	mine := metav1.ListOptions{LabelSelector: config.SelectManaged}
-	jobs, err := a.Client.BatchV1().Jobs(metav1.NamespaceAll).List(ctx, mine)
+	var all []*batchv1.Job
+	err = each(ctx, a.Client.BatchV1().Jobs(metav1.NamespaceAll).List, mine, func(job *batchv1.Job) {
+		if !served[job.Namespace] {
+			job = &batchv1.Job{ObjectMeta: nameOf(&job.ObjectMeta, config.LabelProvisioner)}
+		}
+		all = append(all, cut.Object(job).(*batchv1.Job))
+	})
 	if err != nil {
 		return fmt.Errorf("list the Jobs: %w", err)
 	}
-	s.Jobs, s.OtherJobs, s.UnservedJobs = split(pointers(jobs.Items), a.Provisioner, served)
-	pods, err := a.Client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, mine)
+	s.Jobs, s.OtherJobs, s.UnservedJobs = split(all, a.Provisioner, served)
+	var pods []*corev1.Pod
+	err = each(ctx, a.Client.CoreV1().Pods(metav1.NamespaceAll).List, mine, func(pod *corev1.Pod) {
+		if !served[pod.Namespace] {
+			pod = &corev1.Pod{ObjectMeta: nameOf(&pod.ObjectMeta, config.LabelProvisioner)}
+		}
+		kept := cut.Pod(pod)
+		kept.Finalizers = slices.Clone(pod.Finalizers[:min(len(pod.Finalizers), mostFinalizers)]) // a command names the place of one
+		pods = append(pods, kept)
+	})
 	if err != nil {
 		return fmt.Errorf("list the pods: %w", err)
 	}
-	s.Pods, _, s.UnservedPods = split(pointers(pods.Items), a.Provisioner, served)
+	s.Pods, _, s.UnservedPods = split(pods, a.Provisioner, served)
 	return nil
 }
+
+// mostFinalizers is how many finalizers of a pod are kept. Its kubelet may write any number.
+const mostFinalizers = 10
 
 // split returns the objects of a provisioner's dispatcher and those of others, in namespaces that are
 // served, and those that are its dispatcher's by their label alone.
@@ -91,14 +143,6 @@ func split[T metav1.Object](all []T, provisioner string, served map[string]bool)
 		}
 	}
 	return own, others, unserved
-}
-
-func pointers[T any](items []T) []*T {
-	out := make([]*T, len(items))
-	for i := range items {
-		out[i] = &items[i]
-	}
-	return out
 }
 
 // PrintFindings writes a line for each finding, and below it the command that ends it.

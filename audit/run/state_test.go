@@ -1,6 +1,9 @@
 package run_test
 
 import (
+	"encoding/json"
+	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"strings"
@@ -14,11 +17,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
 	metadatafake "k8s.io/client-go/metadata/fake"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/clock"
 
 	"github.com/flex-provisioner/flex-provisioner/audit"
 	"github.com/flex-provisioner/flex-provisioner/audit/run"
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 )
 
 // An audit reads what is of its provisioner, and of Secrets those of claims.
@@ -69,6 +74,53 @@ func TestAnAuditReadsWhatIsOfItsProvisioner(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"claim data", "PV ours", "Job ours", "pod ours", "Secret pvc-u"}, names); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// A tenant with 4,000 claims of 250 KiB, or with Secrets, Jobs and pods that bear the dispatcher's labels, ended each
+// audit by its memory.
+func TestAnAuditKeepsLittleOfWhatUsersWrite(t *testing.T) {
+	t.Parallel()
+	written := map[string]string{"text": strings.Repeat("x", 250<<10)}
+	labels := map[string]string{"app.kubernetes.io/managed-by": "flex-dispatcher", contract.LabelClaimUID: "u"}
+	meta := func(namespace, name string) metav1.ObjectMeta {
+		labels := maps.Clone(labels)
+		for i := range map[string]int{"tenant": 500}[namespace] {
+			labels[fmt.Sprintf("text-%d", i)] = strings.Repeat("x", 60)
+		}
+		return metav1.ObjectMeta{Namespace: namespace, Name: name, Annotations: written, Labels: labels, Finalizers: []string{"other/one", jobs.FinalizerRecord}}
+	}
+	client := fake.NewClientset(
+		&corev1.PersistentVolumeClaim{ObjectMeta: meta("tenant", "data")}, &batchv1.Job{ObjectMeta: meta("tenant", "forged")}, &corev1.Pod{ObjectMeta: meta("tenant", "forged")},
+		&corev1.Pod{ObjectMeta: meta("flex-provisioner", "ours"), Status: corev1.PodStatus{Message: written["text"]}},
+	)
+	var whole []string
+	client.PrependReactor("list", "*", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		kind := a.GetResource().Resource
+		if limit := a.(clienttesting.ListActionImpl).ListOptions.Limit; kind != "storageclasses" && (limit < 1 || limit > 100) {
+			whole = append(whole, kind)
+		}
+		return false, nil, nil
+	})
+	scheme := runtime.NewScheme()
+	if err := metav1.AddMetaToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	objects := metadatafake.NewSimpleMetadataClient(scheme, &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: meta("tenant", "forged")})
+	auditor := &run.Auditor{Client: client, Objects: objects, Clock: clock.RealClock{}, Provisioner: contract.ProvisionerName, Namespace: "flex-provisioner"}
+	s, err := auditor.ReadState(t.Context())
+	if err != nil || len(s.Claims)+len(s.UnservedJobs)+len(s.UnservedPods)+len(s.Pods)+len(s.Secrets) != 5 {
+		t.Fatalf("read %+v, %v", s, err)
+	}
+	text, err := json.Marshal(s)
+	if err != nil || len(text) > 16<<10 {
+		t.Errorf("%d bytes are kept, %v", len(text), err)
+	}
+	if len(whole) > 0 {
+		t.Errorf("of %q all are listed at once", whole)
+	}
+	if f := s.Pods[0].Finalizers; len(f) != 2 || f[1] != jobs.FinalizerRecord {
+		t.Errorf("the finalizers are %q: the command that removes ours names its place", f)
 	}
 }
 

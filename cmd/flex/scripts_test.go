@@ -224,3 +224,22 @@ func TestScriptsAreShort(t *testing.T) {
 		}
 	}
 }
+
+// The largest size of a claim, rounded up to sectors, is a negative number of the box's shell. An expand
+// to it once ended well, and nothing had grown.
+func TestABoxRefusesASizeThatItCannotCount(t *testing.T) {
+	volumes, programs := t.TempDir(), t.TempDir()
+	must(t, os.Mkdir(filepath.Join(volumes, "pvc-1"), 0o700))
+	must(t, os.WriteFile(filepath.Join(volumes, "pvc-1", "disk"), make([]byte, 1024), 0o600))
+	for _, program := range []string{"tgtadm", "tgt-admin"} {
+		must(t, os.WriteFile(filepath.Join(programs, program), []byte("#!/bin/sh\n"), 0o700))
+	}
+	for size, want := range map[string]int{"1024": 0, "9223372036854775807": contract.ExitCapacity} {
+		cmd := exec.Command("sh", "../../scripts/iscsi-target-on-box.sh", "expand", volumes, "pvc-1", "iqn.2026-01.example:pvc-1", size, "none")
+		cmd.Env = append(os.Environ(), "PATH="+programs+":"+os.Getenv("PATH"))
+		said, err := cmd.CombinedOutput()
+		if code := cmd.ProcessState.ExitCode(); code != want {
+			t.Errorf("an expand to %s bytes ends with %d, want %d: %s, %v", size, code, want, said, err)
+		}
+	}
+}

@@ -116,7 +116,7 @@ const repeatAfter, repeatRarely, retellAfter = 10 * time.Minute, 30 * time.Minut
 func (a *Actor) retold(o *observe.Observation, d decide.ReportProblem) Result {
 	result, again := a.requeueAt(o.Earlier(d.Until)), repeatRarely
 	switch {
-	case a.dropsWarnings():
+	case a.dropsWarnings(namespaceToldIn(o)):
 		again = retellAfter
 	case reason.WaitsForAdministrator(d.Problem.Reason):
 		again = repeatAfter
@@ -127,10 +127,27 @@ func (a *Actor) retold(o *observe.Observation, d decide.ReportProblem) Result {
 	return result
 }
 
-// dropsWarnings reports whether an event would not be recorded now, because too many are waiting.
-func (a *Actor) dropsWarnings() bool {
-	r, isBounded := a.Recorder.(interface{ IsFull() bool })
-	return isBounded && r.IsFull()
+// namespaceToldIn returns the namespace of the object on which a problem is reported.
+func namespaceToldIn(o *observe.Observation) string {
+	switch {
+	case o.Holder != nil:
+		return o.Holder.Namespace
+	case o.Claim != nil:
+		return o.Claim.Namespace
+	case o.PV != nil:
+		return ""
+	}
+	for _, job := range jobs.InOrder(o.Jobs) {
+		return job.Namespace
+	}
+	return ""
+}
+
+// dropsWarnings reports whether an event about an object of a namespace would not be recorded now,
+// because too many are waiting.
+func (a *Actor) dropsWarnings(namespace string) bool {
+	r, isBounded := a.Recorder.(interface{ IsFull(namespace string) bool })
+	return isBounded && r.IsFull(namespace)
 }
 
 // saysWhatIsLeft reports whether an action gives up the last that is known of something in the

@@ -24,7 +24,11 @@ import (
 // known of a volume waits while its event would be dropped: it cannot be emitted later.
 func (a *Actor) Do(ctx context.Context, o *observe.Observation, action decide.Action) (Result, error) {
 	a.reportUnkeptPods(o)
-	if saysWhatIsLeft(action) && a.dropsWarnings() {
+	namespace := "" // of a PV
+	if job := o.Jobs[decide.RunOf(action)]; job != nil {
+		namespace = job.Namespace
+	}
+	if saysWhatIsLeft(action) && a.dropsWarnings(namespace) {
 		return Result{RequeueAfter: retellAfter}, nil
 	}
 	result, err := a.carryOut(ctx, o, action)

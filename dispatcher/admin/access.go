@@ -104,6 +104,19 @@ func CannotRead(ctx context.Context, client kubernetes.Interface, namespaces []s
 	return missing, err
 }
 
+// MayCreatePVs reports whether a ServiceAccount may create PersistentVolumes.
+func MayCreatePVs(ctx context.Context, client kubernetes.Interface, namespace, name string) (bool, error) {
+	review, err := client.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User:               "system:serviceaccount:" + namespace + ":" + name,
+		Groups:             []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, "system:authenticated"},
+		ResourceAttributes: &authorizationv1.ResourceAttributes{Resource: "persistentvolumes", Verb: "create"},
+	}}, metav1.CreateOptions{})
+	if err != nil {
+		return false, fmt.Errorf("ask whether the ServiceAccount %s/%s may create PersistentVolumes: %w", namespace, name, err)
+	}
+	return review.Status.Allowed, nil
+}
+
 // readsOf returns what of some needs is the list and the watch of a kind.
 func readsOf(needs []need) (reads []need) {
 	for _, n := range needs {

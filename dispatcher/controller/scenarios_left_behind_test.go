@@ -18,11 +18,11 @@ type full struct {
 	now   func() time.Time
 }
 
-func (f *full) IsFull() bool { return f.now().Before(f.until) }
+func (f *full) IsFull(string) bool { return f.now().Before(f.until) }
 
 //nolint:revive // client-go's own arguments
 func (f *full) Eventf(regarding, related runtime.Object, kind, reason, action, note string, args ...any) {
-	if !f.IsFull() {
+	if !f.IsFull("") {
 		f.EventRecorder.Eventf(regarding, related, kind, reason, action, note, args...)
 	}
 }

@@ -206,8 +206,10 @@ func CouldNotStart(why, message string) Note {
 	}
 }
 
-// MayNotWritePVs says that a container was refused what every container needs that writes its PV.
-const MayNotWritePVs = "the container's ServiceAccount may not read or write PersistentVolumes: an administrator must bind it to the ClusterRole flex-provisioner-volumes"
+// MayNotWritePVs says that, by its output, a container was refused what every container needs that
+// writes its PV. A storage may have said the same words.
+const MayNotWritePVs = "by its output the container may not read or write PersistentVolumes: if the API server has refused that, an administrator must bind its ServiceAccount to the " +
+	"ClusterRole flex-provisioner-volumes"
 
 // Rejected says that the kubelet did not admit the pod of a run.
 func Rejected(why, message string) Note {

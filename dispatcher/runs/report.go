@@ -58,7 +58,7 @@ func MessageParts(out Outcome, job *batchv1.Job) (parts []string) {
 		parts = append(parts, fmt.Sprintf("the container exceeded its memory limit: an administrator must raise resources.limits.memory of the container %s in the config's "+
 			"pod-template (default: %s)", contract.Container, jobs.MemoryLimit))
 	}
-	if lacksPermission(out.Message) {
+	if writesPV := !jobs.RecordOf(job, jobs.UIDs(job)[0]).DescribesPV; writesPV && lacksPermission(out.Message) {
 		parts = append(parts, reason.MayNotWritePVs)
 	}
 	if message := contract.ForClaim(out.Message); message != "" {

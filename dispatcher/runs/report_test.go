@@ -5,8 +5,10 @@ import (
 	"testing"
 
 	batchv1 "k8s.io/api/batch/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
@@ -40,5 +42,11 @@ func TestALackOfPermissionsNamesTheRole(t *testing.T) {
 		if got := strings.Contains(said, "ClusterRole flex-provisioner-volumes"); got != want {
 			t.Errorf("of %q is said %q", output, said)
 		}
+	}
+	describes := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{
+		Labels: map[string]string{contract.LabelClaimUID: "u"}, Annotations: map[string]string{jobs.AnnRecord: `{"version":1}` + "\n" + `{"uid":"u","describesPV":true}`},
+	}}
+	if said := strings.Join(runs.MessageParts(runs.Outcome{Verdict: contract.TryAgain, Message: forbidden}, describes), "; "); strings.Contains(said, "ClusterRole") {
+		t.Errorf("of a container without a token is said %q", said)
 	}
 }

@@ -1,11 +1,14 @@
 package eventlimit
 
 import (
+	"cmp"
 	"context"
-	"sync/atomic"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/events"
@@ -13,14 +16,17 @@ import (
 )
 
 // Limit is how many events may wait to be written: a Normal one is dropped when half of that wait,
-// a Warning when all do.
+// a Warning when all do. An event is dropped never if none of its namespace waits, so that a tenant
+// who causes many has none of another dropped.
 type Limit struct {
 	// Most is how many writes may be under way.
 	Most int64
 	// Dropped is called with the type of each event that is dropped; nil: it is not.
 	Dropped func(eventType string)
 
-	underWay atomic.Int64
+	mu       sync.Mutex
+	underWay int64
+	of       map[string]int64 // by the namespace of the event
 }
 
 // Sink returns a sink that counts the writes under way.
@@ -29,12 +35,32 @@ func (l *Limit) Sink(inner events.EventSink) events.EventSink { return sink{inne
 // Recorder returns a recorder that drops events while too many wait.
 func (l *Limit) Recorder(inner events.EventRecorder) *Recorder { return &Recorder{inner, l} }
 
-func (l *Limit) isFull(eventType string) bool {
+func (l *Limit) isFull(eventType, namespace string) bool {
 	most := l.Most
 	if eventType == corev1.EventTypeNormal {
 		most /= 2
 	}
-	return l.underWay.Load() >= most
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.underWay >= most && l.of[cmp.Or(namespace, metav1.NamespaceDefault)] > 0
+}
+
+// begin counts the write of an event, and end no longer.
+func (l *Limit) begin(event *eventsv1.Event) (end func()) {
+	namespace := cmp.Or(event.Namespace, metav1.NamespaceDefault)
+	count := func(n int64) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if l.of == nil {
+			l.of = map[string]int64{}
+		}
+		l.underWay += n
+		if l.of[namespace] += n; l.of[namespace] == 0 {
+			delete(l.of, namespace)
+		}
+	}
+	count(1)
+	return func() { count(-1) }
 }
 
 // Recorder is an events.EventRecorder that never waits and never queues more than its Limit.
@@ -48,7 +74,7 @@ type Recorder struct {
 //
 //nolint:revive // the arguments are those of events.EventRecorder
 func (r *Recorder) Eventf(regarding, related runtime.Object, eventType, reason, action, note string, args ...any) {
-	if r.limit.isFull(eventType) {
+	if r.limit.isFull(eventType, namespaceOf(regarding)) {
 		if r.limit.Dropped != nil {
 			r.limit.Dropped(eventType)
 		}
@@ -70,8 +96,19 @@ func lasting(obj runtime.Object) runtime.Object {
 	return &own
 }
 
-// IsFull reports whether a Warning would be dropped now. What it says has to be said again later.
-func (r *Recorder) IsFull() bool { return r.limit.isFull(corev1.EventTypeWarning) }
+// namespaceOf returns the namespace of an object, empty if it has none or there is no object.
+func namespaceOf(obj runtime.Object) string {
+	if m, err := meta.Accessor(obj); err == nil {
+		return m.GetNamespace()
+	}
+	return ""
+}
+
+// IsFull reports whether a Warning about an object of a namespace, which may be empty, would be
+// dropped now. What it says has to be said again later.
+func (r *Recorder) IsFull(namespace string) bool {
+	return r.limit.isFull(corev1.EventTypeWarning, namespace)
+}
 
 // sink counts the writes under way.
 type sink struct {
@@ -81,21 +118,18 @@ type sink struct {
 
 // Create implements events.EventSink.
 func (s sink) Create(ctx context.Context, event *eventsv1.Event) (*eventsv1.Event, error) {
-	s.limit.underWay.Add(1)
-	defer s.limit.underWay.Add(-1)
+	defer s.limit.begin(event)()
 	return s.inner.Create(ctx, event)
 }
 
 // Update implements events.EventSink.
 func (s sink) Update(ctx context.Context, event *eventsv1.Event) (*eventsv1.Event, error) {
-	s.limit.underWay.Add(1)
-	defer s.limit.underWay.Add(-1)
+	defer s.limit.begin(event)()
 	return s.inner.Update(ctx, event)
 }
 
 // Patch implements events.EventSink.
 func (s sink) Patch(ctx context.Context, event *eventsv1.Event, data []byte) (*eventsv1.Event, error) {
-	s.limit.underWay.Add(1)
-	defer s.limit.underWay.Add(-1)
+	defer s.limit.begin(event)()
 	return s.inner.Patch(ctx, event, data)
 }

@@ -55,8 +55,8 @@ func TestNormalEventsAreDroppedBeforeWarnings(t *testing.T) {
 		say := func(eventType, reason string) { r.Eventf(nil, nil, eventType, reason, "", "") }
 		say(corev1.EventTypeNormal, "first")
 		for _, write := range []func(){
-			func() { _, _ = sink.Create(t.Context(), nil) },
-			func() { _, _ = sink.Patch(t.Context(), nil, nil) },
+			func() { _, _ = sink.Create(t.Context(), eventIn("")) },
+			func() { _, _ = sink.Patch(t.Context(), eventIn(""), nil) },
 		} {
 			go write()
 		}
@@ -64,10 +64,10 @@ func TestNormalEventsAreDroppedBeforeWarnings(t *testing.T) {
 		say(corev1.EventTypeNormal, "half are under way")
 		say(corev1.EventTypeWarning, "a warning")
 		for range 2 {
-			go func() { _, _ = sink.Update(t.Context(), nil) }()
+			go func() { _, _ = sink.Update(t.Context(), eventIn("")) }()
 		}
 		synctest.Wait()
-		if !r.IsFull() {
+		if !r.IsFull("") {
 			t.Error("four writes are under way, and it is not full")
 		}
 		say(corev1.EventTypeWarning, "all are under way")
@@ -79,6 +79,45 @@ func TestNormalEventsAreDroppedBeforeWarnings(t *testing.T) {
 		}
 		if want := []string{corev1.EventTypeNormal, corev1.EventTypeWarning}; !slices.Equal(dropped, want) {
 			t.Errorf("dropped %q, want %q", dropped, want)
+		}
+	})
+}
+
+func eventIn(namespace string) *eventsv1.Event {
+	return &eventsv1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: namespace}}
+}
+
+// A tenant that creates and deletes claims faster than events are written once had the events of all
+// others dropped, and held up what waits for an event about what is left in the storage.
+func TestEventsOfOneNamespaceDropNoneOfOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limit := &eventlimit.Limit{Most: 4}
+		var recorded recorder
+		r, writes := limit.Recorder(&recorded), make(blocked)
+		sink := limit.Sink(writes)
+		begin := func(namespace string) {
+			go func() { _, _ = sink.Create(t.Context(), eventIn(namespace)) }()
+			synctest.Wait()
+		}
+		for range 9 {
+			begin("busy")
+		}
+		say := func(namespace, reason string) {
+			r.Eventf(&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "data"}}, nil, corev1.EventTypeWarning, reason, "", "")
+		}
+		say("busy", "one more")
+		say("quiet", "first")
+		r.Eventf(&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv"}}, nil, corev1.EventTypeNormal, "of a volume", "", "")
+		begin("quiet")
+		begin("default")
+		say("quiet", "second")
+		if !r.IsFull("quiet") || !r.IsFull("") || !r.IsFull("busy") || r.IsFull("other") {
+			t.Error("of a namespace without an event under way none is dropped, and of the others each is")
+		}
+		close(writes)
+		synctest.Wait()
+		if want := []string{"first", "of a volume"}; !slices.Equal(recorded, want) {
+			t.Errorf("recorded %q, want %q", recorded, want)
 		}
 	})
 }
