@@ -13,14 +13,15 @@ BINARIES := flex-dispatcher cinder-provisioner flex kubectl-flex
 BIN := bin
 TOOL := go tool -modfile=tools.mod
 # These take five times as long under the race detector, for which they hold nothing: the first line walks millions of views, states, words and moves, one at a time,
-# the second starts processes, which are built without it, or measures time, and the others count in large worlds, over hours of their time, or at every kill point,
-# what smaller ones do under the race detector. make race gives it those of the controller, too.
-WALKS := TestEveryView|TestWalk|TestSeeds|TestHardWorlds|TestGatedDelete|TestForbiddenWords|TestModel
-PROCESSES := TestRunKilled|TestEveryBackendIs|TestRequestsThatChange|TestTwentyClaimsIn|TestAnAssignment|TestTheFirstRequest|TestEachVerbCanBeRepeated
-KILL_POINTS := TestBatchKilled|TestExpandKilled|TestAdoptionKilled|TestVolumeThatAnOlderImage|TestWhatIsLeftIsReportedWhenTheLeader|TestDeathAt
+# the second starts processes, which are built without it, or measures time, LARGE copies many bytes, and the others count in large worlds, over hours of their time,
+# at every kill point, or for every fault, what smaller ones do under the race detector. make race gives it those of the controller, too.
+WALKS := TestEveryView|TestWalk|TestSeeds|TestHardWorlds|TestGatedDelete|TestForbiddenWords|TestModel|TestNothingIsWrittenWhile
+PROCESSES := TestRunKilled|TestEveryBackendIs|TestRequestsThatChange|TestTwentyClaimsIn|TestAnAssignment|TestTheFirstRequest|TestEachVerbCanBeRepeated|TestThirtyProcesses|TestMisspeltKeyOf|TestLoginThatCannotWork|TestCinderIsReachedThrough
+KILL_POINTS := TestBatchKilled|TestExpandKilled|TestAdoptionKilled|TestVolumeThatAnOlderImage|TestWhatIsLeftIsReportedWhenTheLeader|TestDeathAt|TestTakingARetained|TestADeleteAtWork|TestTheOnePromise|TestAnInterruptedRun|TestARunThatIsInterruptedAtA
+LARGE := TestAnswerThatIsTooLarge|TestAnswersAreReadUpTo|TestImageThatIsLarge
 SCENARIOS := TestWorkIsLinear|TestABurstI|TestANewLeaderLooks|TestFailedJobsThatAreKept|TestAFullCluster|TestAnAnnotationThatAlways|TestTheSameNodeSelectedAgain|TestAProbeThatEnds|TestEachFurtherFullNode|TestRevisionOfItsOwn|TestRequestsAndEventsPerClaim|TestOfJobsThat|TestOneRunPerClaimAlsoInTwo|TestTwoLeadersWithStaleCaches|TestRecordBeforeStorageIsKeptFrom|TestRetriesGoOn|TestAPVThatDoesNotFit|TestManyDeletes|TestJobsThatCannotStartLeave|TestTheNewestRevisionOfEach|TestOneConfigServesEach|TestATenantThatEdits|TestARefusedClaimIsNo|TestMaxParallelHolds|TestMaxParallelOf|TestNoConfigThatCannotDelete|TestAnImageThatKeepsWriting|TestAClaimSaysThatTheUndo|TestDeletesAndProvisions|TestAPanicConcernsOnly|TestADeleteIsNotTried|TestADeleteThatFails|TestAnExpandThatFails|TestAClaimThatAlwaysComesBack
 SKEW := TestEachStateThatAVersion|TestARecordOfANewerVersion|TestANameThatIsNot|TestTheStoriesOfThe
-SLOW := ^($(WALKS)|$(PROCESSES)|$(KILL_POINTS)|$(SCENARIOS)|$(SKEW))
+SLOW := ^($(WALKS)|$(PROCESSES)|$(KILL_POINTS)|$(SCENARIOS)|$(SKEW)|$(LARGE))
 # A test is over before its garbage matters.
 GO_TEST := GOGC=400 go test -p 4 -timeout 20m
 SCRIPTS = $(shell git ls-files '*.sh') .ci/run
@@ -42,7 +43,7 @@ build: ## build the binaries into bin/, static
 .PHONY: test
 test: ## unit and controller tests, with the race detector; no root, no network
 	CGO_ENABLED=1 $(GO_TEST) -race -skip '$(SLOW)' ./...
-	$(GO_TEST) -run '$(SLOW)' ./cmd/cinder-provisioner ./dispatcher/controller ./dispatcher/decide ./dispatcher/slots ./provisioner-image/run ./test ./test/model ./test/recipes/remote ./test/skew
+	$(GO_TEST) -run '$(SLOW)' ./cmd/cinder-provisioner ./conform ./dispatcher/controller ./dispatcher/decide ./dispatcher/slots ./provisioner-image/cinder ./provisioner-image/cinder/transport ./provisioner-image/run ./test ./test/model ./test/recipes/remote ./test/skew
 	cd hack/release && go test ./...
 	$(GO_TEST) -run '$(SLOW)' ./test/sim # alone: it uses every core, and its 120 seeds are to take at most 25 s
 

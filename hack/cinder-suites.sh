@@ -94,7 +94,7 @@ long() {
     [ -e "$LAB_STATE/cinder/$login" ] || continue
     suite "the Cinder adapter" "$login" provisioner-image/cinder
     suite "the order of requests" "$login" cmd/cinder-provisioner -test.run "$ORDER"
-    suite "thirty claims at once" "$login" cmd/cinder-provisioner -test.run '^TestThirtyClaimsInParallel$/^real$'
+    suite "thirty claims at once" "$login" cmd/cinder-provisioner -test.run '^TestThirtyProcessesInParallel$/^real$'
     suite "twenty claims in one run" "$login" cmd/cinder-provisioner -test.run '^TestTwentyClaimsInOneBatch$/^real$'
     suite "every backend" "$login" cmd/cinder-provisioner -test.run '^TestEveryBackendIsProvisionedAndDeleted$/^real$'
     suite "kill points" "$login" cmd/cinder-provisioner -test.run '^TestRunKilledAtAnyRequestIsCompletedByTheNext$/^real$'

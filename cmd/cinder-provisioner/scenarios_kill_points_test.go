@@ -1,29 +1,54 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
-// build builds the command's binary, unless FLEX_TEST_BINARY names one. Only a process can be
-// killed.
+// build returns the command's binary, which is built once, unless FLEX_TEST_BINARY names one. Only a
+// process can be killed.
 func build(t *testing.T) string {
 	t.Helper()
 	if binary := os.Getenv("FLEX_TEST_BINARY"); binary != "" {
 		return binary
 	}
-	binary := filepath.Join(t.TempDir(), "cinder-provisioner")
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", binary, ".")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("build the command: %v\n%s", err, out)
+	binary, err := built()
+	if err != nil {
+		t.Fatal(err)
 	}
 	return binary
+}
+
+var built = sync.OnceValues(func() (string, error) {
+	binary := filepath.Join(dirOfAll, "cinder-provisioner")
+	cmd := exec.CommandContext(context.Background(), "go", "build", "-o", binary, ".")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build the command: %w\n%s", err, out)
+	}
+	return binary, nil
+})
+
+// dirOfAll is a directory for all tests.
+var dirOfAll string
+
+func TestMain(m *testing.M) {
+	var err error
+	if dirOfAll, err = os.MkdirTemp("", "cinder-provisioner-"); err != nil {
+		panic(err)
+	}
+	code := m.Run()
+	if err := os.RemoveAll(dirOfAll); err != nil {
+		panic(err)
+	}
+	os.Exit(code)
 }
 
 // The process is killed after its k-th request to keystone, Cinder or Kubernetes, for every k, and

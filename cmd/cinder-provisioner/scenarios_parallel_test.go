@@ -10,7 +10,7 @@ import (
 
 // Thirty runs in parallel make thirty volumes, which Cinder counts exactly against the quota.
 // Thirty deletes in parallel leave nothing to count.
-func TestThirtyClaimsInParallel(t *testing.T) {
+func TestThirtyProcessesInParallel(t *testing.T) {
 	eachCinder(t, func(t *testing.T, s store) {
 		t.Helper()
 		const claims = 30

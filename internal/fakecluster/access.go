@@ -61,6 +61,10 @@ func ListOf[O Object](in In, of func(O) bool) []O {
 	return out
 }
 
+// Any reports whether there is an object of a type that is as asked. None is copied: of's argument
+// must not be changed.
+func Any[O Object](in In, of func(O) bool) bool { return slices.ContainsFunc(shared[O](in.self()), of) }
+
 // Get returns one object as it is now, or nil. The namespace is empty for what has none.
 func Get[O Object](in In, namespace, name string) O {
 	obj, found := sharedOne[O](in.self(), namespace, name)

@@ -28,7 +28,7 @@
 //     [Cluster.CreateNode], [Cluster.CreateClaim].
 //   - Dispatchers: [Cluster.Start], [Cluster.StartMortal], [Cluster.Stop].
 //   - Time: [Cluster.Until], [Cluster.Advance]; or [Cluster.Step] and [Cluster.Moves].
-//   - Objects, on anybody's behalf: [List], [Get], [Create], [Update], [Delete], [RemoveFinalizer].
+//   - Objects, on anybody's behalf: [List], [Any], [Get], [Create], [Update], [Delete], [RemoveFinalizer].
 //   - The past: [Server.History], and [Cluster.Replay] of what another cluster has written.
 //   - Trouble: [Server.Refuse] (or change), [Server.Overtake], [Server.LoseAnswer] and [Server.LoseAnswers] for requests,
 //     [Server.Forbidden] namespaces, [Server.DelayWatches] of all clients or [Process.DelayWatches] of one,

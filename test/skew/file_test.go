@@ -231,9 +231,9 @@ func (p *past) decode(t fakecluster.T, version string, change func(resource stri
 	}
 }
 
-// changes returns the writes, for a cluster that may change them.
-func (p *past) changes(fakecluster.T) []fakecluster.Change {
-	out := slices.Clone(p.decoded)
+// changes returns the first writes, for a cluster that may change them.
+func (p *past) changes(writes int) []fakecluster.Change {
+	out := slices.Clone(p.decoded[:writes])
 	for i := range out {
 		if out[i].Now != nil {
 			out[i].Now = out[i].Now.DeepCopyObject().(fakecluster.Object)

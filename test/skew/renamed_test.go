@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -184,6 +185,9 @@ func (w *world) mustLeaveAlone(p *past, writes int) int {
 		for _, uid := range jobs.UIDs(job) {
 			newer[uid] = newer[uid] || isHeld(job.Finalizers)
 		}
+	}
+	if !slices.Contains(slices.Collect(maps.Values(newer)), true) {
+		return 0 // nothing of this state is a later version's
 	}
 	w.Start()
 	w.Advance(time.Hour)

@@ -20,22 +20,13 @@ const restWithin = 12 * time.Hour
 // isAtRest reports whether each claim has its volume, or an event of this dispatcher says why not,
 // and nothing else is left to do.
 func (w *world) isAtRest() bool {
-	for _, claim := range fakecluster.List[*corev1.PersistentVolumeClaim](w) {
-		if !w.isServed(claim) {
-			return false
-		}
-	}
-	for _, pv := range fakecluster.List[*corev1.PersistentVolume](w) {
-		if pv.Status.Phase != corev1.VolumeBound && pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete {
-			return false
-		}
-	}
-	for _, job := range fakecluster.List[*batchv1.Job](w) {
-		if fakecluster.FinishedCondition(job) == nil || w.isHeldForNothing(job) {
-			return false
-		}
-	}
-	return true
+	return !fakecluster.Any(w, func(claim *corev1.PersistentVolumeClaim) bool { return !w.isServed(claim) }) &&
+		!fakecluster.Any(w, func(pv *corev1.PersistentVolume) bool {
+			return pv.Status.Phase != corev1.VolumeBound && pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete
+		}) &&
+		!fakecluster.Any(w, func(job *batchv1.Job) bool {
+			return fakecluster.FinishedCondition(job) == nil || w.isHeldForNothing(job)
+		})
 }
 
 // isServed reports whether a claim has its volume, or an event says why not.
@@ -62,7 +53,7 @@ func (w *world) hasItsSize(claim *corev1.PersistentVolumeClaim) bool {
 // isHeldForNothing reports whether a Job or its pod has a finalizer of the dispatcher although no
 // claim waits of which an event says so.
 func (w *world) isHeldForNothing(job *batchv1.Job) bool {
-	waits := slices.ContainsFunc(fakecluster.List[*corev1.PersistentVolumeClaim](w), func(claim *corev1.PersistentVolumeClaim) bool {
+	waits := fakecluster.Any(w, func(claim *corev1.PersistentVolumeClaim) bool {
 		return slices.Contains(jobs.UIDs(job), string(claim.UID)) && w.says(claim.Name)
 	})
 	return !waits && isHeld(job.Finalizers)
@@ -124,7 +115,7 @@ func (w *world) endAll() {
 	w.giveUpRivals()
 	w.Until("nothing is left", restWithin, w.Empty)
 	w.Until("nothing has a finalizer", restWithin, func() bool {
-		return !slices.ContainsFunc(fakecluster.List[*corev1.Pod](w), func(pod *corev1.Pod) bool { return isHeld(pod.Finalizers) })
+		return !fakecluster.Any(w, func(pod *corev1.Pod) bool { return isHeld(pod.Finalizers) })
 	})
 }
 

@@ -87,7 +87,7 @@ func (w *world) deleted() {
 		fakecluster.Delete(w, fakecluster.User, claim)
 	}
 	w.until("nothing is left", w.Empty)
-	w.until("the Jobs have expired", func() bool { return len(fakecluster.List[*batchv1.Job](w)) == 0 })
+	w.until("the Jobs have expired", func() bool { return !fakecluster.Any(w, func(*batchv1.Job) bool { return true }) })
 }
 
 func boundAndDeleted(w *world) {

@@ -75,7 +75,7 @@ func (w *world) noted(does func(*fakecluster.Run) fakecluster.Exit) func(*fakecl
 
 // resume makes the beginning of a story the past of the world.
 func (w *world) resume(past *past, writes int) {
-	changes := past.changes(w.T)[:writes]
+	changes := past.changes(writes)
 	time.Sleep(time.Until(changes[writes-1].At))
 	w.Replay(changes)
 	for _, r := range past.Runs {
