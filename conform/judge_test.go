@@ -117,9 +117,12 @@ func TestCredentialsAreTheValuesOfKeysThatSaySo(t *testing.T) {
 	got := credentials(map[string][]byte{
 		"OS_PASSWORD": []byte("a very long one\n"), "OS_AUTH_URL": []byte("https://keystone.example"), "pass": []byte("short"),
 		"cloud.conf": []byte("[Global]\nauth-url = https://keystone.example\npassword = \"swordfish-1\"\n  token: swordfish-2\n"),
+		"header":     []byte("Authorization: Bearer swordfish-3\n"),
+		"key":        []byte("-----BEGIN OPENSSH PRIVATE KEY-----\nc3dvcmRmaXNoLTQ=\n-----END OPENSSH PRIVATE KEY-----\n"),
+		"ca.crt":     []byte("-----BEGIN CERTIFICATE-----\nc3dvcmRmaXNoLTU=\n-----END CERTIFICATE-----\n"),
 	})
 	slices.Sort(got)
-	if want := []string{"a very long one", "swordfish-1", "swordfish-2"}; !slices.Equal(got, want) {
+	if want := []string{"a very long one", "c3dvcmRmaXNoLTQ=", "swordfish-1", "swordfish-2", "swordfish-3"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	secrets := map[string]string{`sword"fish`: "login"}
