@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 )
 
 // refusedBy is in what the API server says of a PersistentVolume that the run's policy refuses.
@@ -111,7 +112,7 @@ func (t *trial) refused(ctx context.Context) (*claim, ran, error) {
 		if len(all) > 0 {
 			first = all[0]
 		}
-		return first.outcome != nil, err
+		return first.outcome != nil || first.complete && t.Config.Writer == config.DispatcherWrites, err
 	})
 	if err != nil {
 		return c, first, err
@@ -123,7 +124,7 @@ func (t *trial) refused(ctx context.Context) (*claim, ran, error) {
 		return c, first, notTested("an API server did not use the policy %s in time, and accepted the PersistentVolume. Remedy: test the promise again", t.namespace.Name)
 	case !apierrors.IsNotFound(err):
 		return c, first, err
-	case first.outcome.Verdict.MadeNothing():
+	case first.outcome != nil && first.outcome.Verdict.MadeNothing():
 		return c, first, t.whyMadeNothing(ctx, c, first)
 	default:
 		return c, first, nil

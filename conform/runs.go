@@ -20,8 +20,9 @@ type ran struct {
 	number int
 	claims int // how many claims its Job serves
 	held   bool
-	// outcome is nil until it is recorded.
-	outcome *jobs.Outcome
+	// outcome is nil until it is recorded: after complete, if the dispatcher writes the PersistentVolume.
+	outcome  *jobs.Outcome
+	complete bool
 }
 
 // failed reports whether a run has ended, and was not done. What says nothing of the image does not
@@ -56,7 +57,7 @@ func (r *Run) endedRunsOf(ctx context.Context, c *claim, verb contract.Verb) (al
 
 func read(job *batchv1.Job, uid types.UID) ran {
 	record := runs.RecordOf(job, string(uid))
-	return ran{job: job.Name, number: record.Number, claims: max(len(record.UIDs), 1), held: record.Held, outcome: record.Recorded}
+	return ran{job: job.Name, number: record.Number, claims: max(len(record.UIDs), 1), held: record.Held, outcome: record.Recorded, complete: job.Status.Succeeded > 0}
 }
 
 // attempts is how often a run may fail in a row before its promise is broken: the storage may be
