@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes/fake"
 	"sigs.k8s.io/yaml"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
@@ -188,22 +187,5 @@ func TestTheHolderIsAScriptOfAnyShell(t *testing.T) {
 		if said, err := cmd.Output(); err != nil || string(said) != want {
 			t.Errorf("%s: %v, %q", job, err, said)
 		}
-	}
-}
-
-// A Warning says more than that a claim waits, which Kubernetes says again and again.
-func TestTheEventOfAClaimIsItsNewestWarning(t *testing.T) {
-	t.Parallel()
-	event := func(name, kind, message string, second int64) *corev1.Event {
-		return &corev1.Event{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "flex-conform-x", Name: name}, InvolvedObject: corev1.ObjectReference{Name: "delete-1"},
-			Type: kind, Reason: name, Message: message, LastTimestamp: metav1.Unix(second, 0),
-		}
-	}
-	r := &Run{Client: fake.NewClientset(
-		event("old", corev1.EventTypeWarning, "no room", 1), event("new", corev1.EventTypeWarning, "no login", 2), event("waits", corev1.EventTypeNormal, "waiting", 3),
-	), namespace: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "flex-conform-x"}}}
-	if got := r.eventOf(t.Context(), "delete-1"); got != "new: no login" {
-		t.Errorf("got %q", got)
 	}
 }

@@ -123,7 +123,7 @@ func brokenBy(run ran, note string) error {
 }
 
 // orBroken returns an error of waiting for a claim. If a run has ended, the promise is broken. Without
-// one the cluster does not let it be tested, and an event may say why.
+// one the cluster does not let it be tested, and a warning may say why.
 func (r *Run) orBroken(ctx context.Context, c *claim, verb contract.Verb, err error) error {
 	if isVerdict(err) || ctx.Err() != nil {
 		return err
@@ -133,8 +133,8 @@ func (r *Run) orBroken(ctx context.Context, c *claim, verb contract.Verb, err er
 	if n := len(ended); n > 0 {
 		return brokenBy(ended[n-1], err.Error()+"; a run ended with "+ended[n-1].outcome.String())
 	}
-	if last := r.eventOf(ctx, c.Name); last != "" {
-		err = fmt.Errorf("%w; the last event about the claim: %s", err, last)
+	if last := r.warningOf(ctx, c); last != "" {
+		err = fmt.Errorf("%w; the last warning about the claim: %s", err, last)
 	}
 	return err
 }
