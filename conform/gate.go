@@ -124,7 +124,7 @@ func (t *trial) refused(ctx context.Context) (*claim, ran, error) {
 		return c, first, notTested("an API server did not use the policy %s in time, and accepted the PersistentVolume. Remedy: test the promise again", t.namespace.Name)
 	case !apierrors.IsNotFound(err):
 		return c, first, err
-	case first.outcome != nil && first.outcome.Verdict.MadeNothing():
+	case first.madeNothing():
 		return c, first, t.whyMadeNothing(ctx, c, first)
 	default:
 		return c, first, nil

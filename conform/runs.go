@@ -31,6 +31,9 @@ func (r ran) failed() bool {
 	return r.outcome != nil && r.outcome.Verdict != contract.Done && r.outcome.Verdict.Counted()
 }
 
+// madeNothing reports whether a run promises that it has created nothing.
+func (r ran) madeNothing() bool { return r.outcome != nil && r.outcome.Verdict.MadeNothing() }
+
 // runsOf returns the runs of a claim, of one verb or of all, the oldest first.
 func (r *Run) runsOf(ctx context.Context, uid types.UID, verb contract.Verb) ([]ran, error) {
 	list, err := r.Client.BatchV1().Jobs(r.Config.Source.Namespace).List(ctx, selectorOf(uid))

@@ -227,7 +227,7 @@ func judgeFailure(r *Report, o *observe.Observation, last decide.Run) {
 	r.fail(decide.Problem{Reason: why, Note: note})
 	r.failed = string(last.Outcome.Verdict)
 	if said := quote.Lines(last.Outcome.Message); contract.ForClaim(said) == "" && !strings.Contains(r.Cause, said) {
-		where := runs.WhereOutput(last.JobNamespace(), last.Name) // which is here
+		where := runs.WhereOutput(last.JobNamespace(), last.Name)                                   // which is here
 		r.Cause = strings.Replace(r.Cause, where+"; ", "", 1) + ". " + sourceOf(last) + ": " + said // of a Job, which only an administrator may read
 	}
 	if r.Remedy == "" {
