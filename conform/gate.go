@@ -106,13 +106,8 @@ func (t *trial) refused(ctx context.Context) (*claim, ran, error) {
 	if err != nil {
 		return c, ran{}, err
 	}
-	var first ran
-	err = t.until(ctx, t.limit(), "a run that may not write its PersistentVolume", func(ctx context.Context) (bool, error) {
-		all, err := t.runsOf(ctx, c.UID, contract.Provision)
-		if len(all) > 0 {
-			first = all[0]
-		}
-		return first.outcome != nil || first.complete && t.Config.Writer == config.DispatcherWrites, err
+	first, err := t.firstRun(ctx, c, func(run ran) bool {
+		return run.outcome != nil || run.complete && t.Config.Writer == config.DispatcherWrites
 	})
 	if err != nil {
 		return c, first, err

@@ -211,18 +211,12 @@ func (t *trial) growTwice(ctx context.Context, c *claim) error {
 // grown waits until the PersistentVolume of a claim has twice its size, and checks it in the list.
 func (t *trial) grown(ctx context.Context, c *claim) error {
 	size := t.twice()
-	err := t.until(ctx, t.limit(), "the volume to have "+size.String(), func(ctx context.Context) (bool, error) {
+	err := t.await(ctx, c, contract.Expand, "the volume to have "+size.String(), func(ctx context.Context) (bool, error) {
 		pv, err := t.Client.CoreV1().PersistentVolumes().Get(ctx, contract.PVName(string(c.UID)), metav1.GetOptions{})
-		if err != nil {
-			return false, err
-		}
-		if pv.Spec.Capacity.Storage().Cmp(*size) >= 0 {
-			return true, nil
-		}
-		return false, t.hopeless(ctx, c, contract.Expand)
+		return err == nil && pv.Spec.Capacity.Storage().Cmp(*size) >= 0, err
 	})
 	if err != nil {
-		return t.orBroken(ctx, c, contract.Expand, err)
+		return err
 	}
 	volumes, err := t.volumesOf(ctx, c.UID)
 	if err == nil && len(volumes) > 0 && volumes[0].Size < size.Value() {
