@@ -81,7 +81,7 @@ var recipes = []recipe{
 		skipped: unmounted("the kernel of the lab has no NVMe"), setUp: func(w *world) { w.apply("cinder-nvmeof") },
 	},
 	{
-		config: "cinder-rbd", size: "1Gi", provoke: ofCinder, notClaimed: "secret", notProvoked: "bad-credentials",
+		config: "cinder-rbd", size: "1Gi", provoke: ofCinder, notProvoked: "bad-credentials",
 		skipped: uncompared(cephHasNoCSI, "TestCephVolumeIsOpenedWithItsSecretsKeyAndClonedByReference"), setUp: func(w *world) { w.cephSecret("cinder-rbd"); w.apply("cinder-rbd") },
 	},
 	{
