@@ -41,8 +41,7 @@ func (r *Run) closeGate(ctx context.Context) error {
 			Validations: []admissionregistrationv1.Validation{{
 				Expression: fmt.Sprintf("!has(object.spec.claimRef) || !has(object.spec.claimRef.namespace) || object.spec.claimRef.namespace != '%s'", name),
 				Message:    refusedBy,
-				// An image takes most other reasons for lasting, and deletes its volume again.
-				Reason: new(metav1.StatusReasonRequestEntityTooLarge),
+				Reason:     new(r.refusal()),
 			}},
 		},
 	}, metav1.CreateOptions{})
@@ -58,6 +57,15 @@ func (r *Run) closeGate(ctx context.Context) error {
 		return fmt.Errorf("refuse the PersistentVolumes of this test for a moment: %w", err)
 	}
 	return r.until(ctx, takesEffect, "the API server to use the policy "+name, func(ctx context.Context) (bool, error) { return r.isClosed(ctx) })
+}
+
+// refusal returns a reason that has the image run again: an image takes most others for lasting, and deletes
+// its volume again, and the dispatcher tries it again without the image.
+func (r *Run) refusal() metav1.StatusReason {
+	if r.Config.Writer == config.DispatcherWrites {
+		return metav1.StatusReasonForbidden
+	}
+	return metav1.StatusReasonRequestEntityTooLarge
 }
 
 // openGate deletes the policy, if there is one.
@@ -106,9 +114,7 @@ func (t *trial) refused(ctx context.Context) (*claim, ran, error) {
 	if err != nil {
 		return c, ran{}, err
 	}
-	first, err := t.firstRun(ctx, c, func(run ran) bool {
-		return run.outcome != nil || run.complete && t.Config.Writer == config.DispatcherWrites
-	})
+	first, err := t.firstRun(ctx, c, func(run ran) bool { return run.outcome != nil })
 	if err != nil {
 		return c, first, err
 	}
@@ -119,7 +125,7 @@ func (t *trial) refused(ctx context.Context) (*claim, ran, error) {
 		return c, first, notTested("an API server did not use the policy %s in time, and accepted the PersistentVolume. Remedy: test the promise again", t.namespace.Name)
 	case !apierrors.IsNotFound(err):
 		return c, first, err
-	case first.madeNothing():
+	case first.outcome.Verdict.MadeNothing():
 		return c, first, t.whyMadeNothing(ctx, c, first)
 	default:
 		return c, first, nil

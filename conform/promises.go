@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/quote"
 )
 
@@ -57,7 +56,7 @@ func Promises() []Promise {
 		},
 		{
 			Name: "provision-again", Contract: "every run may be repeated: before you create a volume, look for one of an earlier run",
-			after: served, needs: (*Run).whyNotRepeated, ofStorage: true, test: testProvisionAgain,
+			after: served, ofStorage: true, test: testProvisionAgain,
 		},
 		{Name: "provision-abandoned", Contract: "`delete` undoes: with `FLEX_UNDO=true` delete everything with the claim's UID, although there is no PersistentVolume", after: served, ofStorage: true, test: testAbandoned},
 		{Name: "provision-killed", Contract: "every run may be repeated, from any point: a run of `provision` was killed", after: served, ofStorage: true, test: testProvisionKilled},
@@ -96,13 +95,6 @@ func (r *Run) whyUnlisted() error {
 	default:
 		return nil
 	}
-}
-
-func (r *Run) whyNotRepeated() error {
-	if r.Config.Writer == config.DispatcherWrites {
-		return notClaimed("the dispatcher writes the PersistentVolume (write-pv), and repeats that without the image")
-	}
-	return nil
 }
 
 func (r *Run) whyNotExpanded() error {

@@ -20,9 +20,8 @@ type ran struct {
 	number int
 	claims int // how many claims its Job serves
 	held   bool
-	// outcome is nil until it is recorded: after complete, if the dispatcher writes the PersistentVolume.
-	outcome  *jobs.Outcome
-	complete bool
+	// outcome is nil until it is recorded.
+	outcome *jobs.Outcome
 }
 
 // failed reports whether a run has ended, and was not done. What says nothing of the image does not
@@ -30,9 +29,6 @@ type ran struct {
 func (r ran) failed() bool {
 	return r.outcome != nil && r.outcome.Verdict != contract.Done && r.outcome.Verdict.Counted()
 }
-
-// madeNothing reports whether a run promises that it has created nothing.
-func (r ran) madeNothing() bool { return r.outcome != nil && r.outcome.Verdict.MadeNothing() }
 
 // runsOf returns the runs of a claim, of one verb or of all, the oldest first.
 func (r *Run) runsOf(ctx context.Context, uid types.UID, verb contract.Verb) ([]ran, error) {
@@ -73,7 +69,7 @@ func (r *Run) endedRunsOf(ctx context.Context, c *claim, verb contract.Verb) (al
 
 func read(job *batchv1.Job, uid types.UID) ran {
 	record := runs.RecordOf(job, string(uid))
-	return ran{job: job.Name, number: record.Number, claims: max(len(record.UIDs), 1), held: record.Held, outcome: record.Recorded, complete: job.Status.Succeeded > 0}
+	return ran{job: job.Name, number: record.Number, claims: max(len(record.UIDs), 1), held: record.Held, outcome: record.Recorded}
 }
 
 // attempts is how often a run may fail in a row before its promise is broken: the storage may be

@@ -142,7 +142,7 @@ var recipes = []recipe{
 		skipped: unmounted(kernelHasNoNFS),
 	},
 	{
-		config: "isolated", onDirectories: true, provoke: block + noNFS, notClaimed: "list secret provision-again expand expand-killed batch clone quiet", notProvoked: "bad-credentials no-capacity",
+		config: "isolated", onDirectories: true, provoke: block + noNFS, notClaimed: byNode, notProvoked: "bad-credentials no-capacity",
 		skipped: unmounted(kernelHasNoNFS), setUp: func(w *world) { w.apply("isolated") },
 	},
 }
