@@ -316,3 +316,9 @@ func TestRunsAreRepeatedWhereTheDispatcherWrites(t *testing.T) {
 		})
 	}
 }
+
+func (w *world) isClosed() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.closed
+}

@@ -174,12 +174,6 @@ func (w *world) conform(change ...func(*conform.Run)) (report *conform.Report, e
 	return report, err
 }
 
-func (w *world) isClosed() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.closed
-}
-
 func (w *world) list(context.Context) (out []audit.Volume, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
