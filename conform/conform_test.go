@@ -1,6 +1,7 @@
 package conform_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/flex-provisioner/flex-provisioner/conform"
@@ -293,4 +295,40 @@ func TestVolumesThatAnImageRetainsAreNotWaitedFor(t *testing.T) {
 			t.Errorf("left are %v, after %.0f s", report.Left, report.Promises[0].Seconds)
 		}
 	})
+}
+
+// The image has done its work when the dispatcher's PersistentVolume is refused, and is run again.
+func TestRunsAreRepeatedWhereTheDispatcherWrites(t *testing.T) {
+	for _, breaks := range []string{"", "provision-again", "provision-abandoned"} {
+		inWorld(t, breaks, func(w *world) {
+			w.described = true
+			fakecluster.Update(w, fakecluster.Admin, fakecluster.Get[*corev1.ConfigMap](w, fakecluster.ConfigNamespace, "gold"), func(cm *corev1.ConfigMap) {
+				cm.Data["write-pv"], cm.Data["batch-size"] = "dispatcher", "1"
+			})
+			w.Server.Refuse(func(_, verb string, obj fakecluster.Object) error {
+				if _, is := obj.(*corev1.PersistentVolume); is && verb == "create" && w.isClosed() {
+					return apierrors.NewForbidden(corev1.Resource("persistentvolumes"), "", errors.New(refusal))
+				}
+				return nil
+			})
+			report, err := w.conform(func(r *conform.Run) {
+				r.Only = []string{"provision", "delete", "provision-again", "provision-abandoned"}
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := map[string]conform.Verdict{breaks: conform.Broken}
+			for _, result := range report.Promises {
+				if result.Verdict != cmp.Or(want[result.Promise], conform.Kept) {
+					t.Errorf("%s: %s %s", result.Promise, result.Verdict, result.Note)
+				}
+			}
+		})
+	}
+}
+
+func (w *world) isClosed() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.closed
 }

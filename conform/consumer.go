@@ -26,9 +26,7 @@ func (t *trial) pod(c *claim, name string, container corev1.Container) *corev1.P
 				SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 			},
 			Containers: []corev1.Container{container},
-			Volumes: []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
-				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: c.Name},
-			}}},
+			Volumes:    []corev1.Volume{volumeOf("data", c.Name)},
 		},
 	}
 }
@@ -38,22 +36,14 @@ func (t *trial) pod(c *claim, name string, container corev1.Container) *corev1.P
 func (t *trial) createConsumer(ctx context.Context, c *claim) error {
 	c.pod = c.Name
 	pod := t.pod(c, c.pod, corev1.Container{Image: t.PodImage, Args: []string{"--version"}})
-	if source := c.Spec.DataSource; source != nil {
-		t.near(ctx, pod, source.Name)
+	if source := c.Spec.DataSource; source != nil { // a clone is made where its source is
+		pod.Spec.Volumes = append(pod.Spec.Volumes, volumeOf("source", source.Name))
 	}
 	return t.createPod(ctx, pod)
 }
 
-// near lets a pod run where the volume of a claim is: a clone is made there.
-func (t *trial) near(ctx context.Context, pod *corev1.Pod, name string) {
-	source, err := t.Client.CoreV1().PersistentVolumeClaims(t.namespace.Name).Get(ctx, name, metav1.GetOptions{})
-	if err != nil {
-		return // the scheduler finds a node without it
-	}
-	pv, err := t.Client.CoreV1().PersistentVolumes().Get(ctx, source.Spec.VolumeName, metav1.GetOptions{})
-	if err == nil && pv.Spec.NodeAffinity != nil && pv.Spec.NodeAffinity.Required != nil {
-		pod.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: pv.Spec.NodeAffinity.Required}}
-	}
+func volumeOf(name, claim string) corev1.Volume {
+	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim}}}
 }
 
 // createPod creates a pod. A new namespace has no ServiceAccount for a moment, and refuses it.

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 )
 
 // refusedBy is in what the API server says of a PersistentVolume that the run's policy refuses.
@@ -40,8 +41,7 @@ func (r *Run) closeGate(ctx context.Context) error {
 			Validations: []admissionregistrationv1.Validation{{
 				Expression: fmt.Sprintf("!has(object.spec.claimRef) || !has(object.spec.claimRef.namespace) || object.spec.claimRef.namespace != '%s'", name),
 				Message:    refusedBy,
-				// An image takes most other reasons for lasting, and deletes its volume again.
-				Reason: new(metav1.StatusReasonRequestEntityTooLarge),
+				Reason:     new(r.refusal()),
 			}},
 		},
 	}, metav1.CreateOptions{})
@@ -57,6 +57,15 @@ func (r *Run) closeGate(ctx context.Context) error {
 		return fmt.Errorf("refuse the PersistentVolumes of this test for a moment: %w", err)
 	}
 	return r.until(ctx, takesEffect, "the API server to use the policy "+name, func(ctx context.Context) (bool, error) { return r.isClosed(ctx) })
+}
+
+// refusal returns a reason that has the image run again: an image takes most others for lasting, and deletes
+// its volume again, and the dispatcher tries it again without the image.
+func (r *Run) refusal() metav1.StatusReason {
+	if r.Config.Writer == config.DispatcherWrites {
+		return metav1.StatusReasonForbidden
+	}
+	return metav1.StatusReasonRequestEntityTooLarge
 }
 
 // openGate deletes the policy, if there is one.
@@ -105,14 +114,7 @@ func (t *trial) refused(ctx context.Context) (*claim, ran, error) {
 	if err != nil {
 		return c, ran{}, err
 	}
-	var first ran
-	err = t.until(ctx, t.limit(), "a run that may not write its PersistentVolume", func(ctx context.Context) (bool, error) {
-		all, err := t.runsOf(ctx, c.UID, contract.Provision)
-		if len(all) > 0 {
-			first = all[0]
-		}
-		return first.outcome != nil, err
-	})
+	first, err := t.firstRun(ctx, c, func(run ran) bool { return run.outcome != nil })
 	if err != nil {
 		return c, first, err
 	}

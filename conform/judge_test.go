@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes/fake"
 	"sigs.k8s.io/yaml"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
@@ -117,9 +116,12 @@ func TestCredentialsAreTheValuesOfKeysThatSaySo(t *testing.T) {
 	got := credentials(map[string][]byte{
 		"OS_PASSWORD": []byte("a very long one\n"), "OS_AUTH_URL": []byte("https://keystone.example"), "pass": []byte("short"),
 		"cloud.conf": []byte("[Global]\nauth-url = https://keystone.example\npassword = \"swordfish-1\"\n  token: swordfish-2\n"),
+		"header":     []byte("Authorization: Bearer swordfish-3\n"),
+		"key":        []byte("-----BEGIN OPENSSH PRIVATE KEY-----\nc3dvcmRmaXNoLTQ=\n-----END OPENSSH PRIVATE KEY-----\n"),
+		"ca.crt":     []byte("-----BEGIN CERTIFICATE-----\nc3dvcmRmaXNoLTU=\n-----END CERTIFICATE-----\n"),
 	})
 	slices.Sort(got)
-	if want := []string{"a very long one", "swordfish-1", "swordfish-2"}; !slices.Equal(got, want) {
+	if want := []string{"a very long one", "c3dvcmRmaXNoLTQ=", "swordfish-1", "swordfish-2", "swordfish-3"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	secrets := map[string]string{`sword"fish`: "login"}
@@ -185,22 +187,5 @@ func TestTheHolderIsAScriptOfAnyShell(t *testing.T) {
 		if said, err := cmd.Output(); err != nil || string(said) != want {
 			t.Errorf("%s: %v, %q", job, err, said)
 		}
-	}
-}
-
-// A Warning says more than that a claim waits, which Kubernetes says again and again.
-func TestTheEventOfAClaimIsItsNewestWarning(t *testing.T) {
-	t.Parallel()
-	event := func(name, kind, message string, second int64) *corev1.Event {
-		return &corev1.Event{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "flex-conform-x", Name: name}, InvolvedObject: corev1.ObjectReference{Name: "delete-1"},
-			Type: kind, Reason: name, Message: message, LastTimestamp: metav1.Unix(second, 0),
-		}
-	}
-	r := &Run{Client: fake.NewClientset(
-		event("old", corev1.EventTypeWarning, "no room", 1), event("new", corev1.EventTypeWarning, "no login", 2), event("waits", corev1.EventTypeNormal, "waiting", 3),
-	), namespace: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "flex-conform-x"}}}
-	if got := r.eventOf(t.Context(), "delete-1"); got != "new: no login" {
-		t.Errorf("got %q", got)
 	}
 }

@@ -1,7 +1,6 @@
 package conform
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,18 +35,17 @@ type killing struct {
 const misses = 6
 
 // kill kills runs of a verb, the first in the middle of the time that the verb took before, the others at
-// moments that are spread over it. A kill that comes too late says how long a run takes at most.
+// moments that are spread over it. A kill that comes too late halves it.
 func (t *trial) kill(ctx context.Context, k killing) (err error) {
 	met, all, late := 0, 0, t.usual(k.verb)
 	for ; err == nil && met < t.Kills && all < t.Kills+misses; all++ {
 		_, part := math.Modf(0.5 + float64(met)*0.618)
 		at := time.Duration(part * float64(late))
 		var hit bool
-		var took time.Duration
-		if hit, took, err = t.killOne(ctx, k, at); hit {
+		if hit, err = t.killOne(ctx, k, at); hit {
 			met++
 		} else {
-			late = min(at, cmp.Or(took, at))
+			late = at
 		}
 	}
 	if err != nil {
@@ -70,30 +68,27 @@ func (t *trial) usual(verb contract.Verb) time.Duration {
 }
 
 // killOne kills a run for a new claim, a time after its container has started. It reports whether the
-// container was at work, or how long that took at most, if it had ended.
-func (t *trial) killOne(ctx context.Context, k killing, after time.Duration) (hit bool, took time.Duration, err error) {
+// container was at work.
+func (t *trial) killOne(ctx context.Context, k killing, after time.Duration) (hit bool, err error) {
 	class, err := t.killableClass(ctx, k.verb, after)
 	if err != nil {
-		return false, 0, err
+		return false, err
 	}
 	c, err := t.claim(ctx, Provocation{}.change(class))
 	if err == nil && k.verb != contract.Provision {
 		_, err = t.bound(ctx, c)
 	}
-	disturb := func(ctx context.Context, c *claim) error {
-		took, err = t.disturb(ctx, c, k.verb, after)
-		return err
-	}
+	disturb := func(ctx context.Context, c *claim) error { return t.disturb(ctx, c, k.verb, after) }
 	for _, step := range []func(context.Context, *claim) error{k.begin, disturb, k.end} {
 		if err == nil {
 			err = step(ctx, c)
 		}
 	}
 	if err != nil {
-		return false, 0, err
+		return false, err
 	}
 	hit, err = t.isHit(ctx, c, k.verb)
-	return hit, took, errors.Join(err, t.remove(ctx, c))
+	return hit, errors.Join(err, t.remove(ctx, c))
 }
 
 // isHit reports whether the kill of a claim's run came while its container was at work.
@@ -116,42 +111,34 @@ func (t *trial) killableClass(ctx context.Context, verb contract.Verb, after tim
 // toHold is how long after its start a container that is to be held certainly is.
 const toHold = 2 * time.Second
 
-// disturb kills a claim's run of a verb, a time after its container has started. If that has ended before,
-// it returns how long it took at most. The kubelet sends SIGTERM, and SIGKILL two seconds later, however
-// short the grace period is.
-func (t *trial) disturb(ctx context.Context, c *claim, verb contract.Verb, after time.Duration) (took time.Duration, err error) {
+// disturb kills a claim's run of a verb, a time after its container has started, unless that has ended
+// before. The kubelet sends SIGTERM, and SIGKILL two seconds later, however short the grace period is.
+func (t *trial) disturb(ctx context.Context, c *claim, verb contract.Verb, after time.Duration) error {
 	pod, err := t.started(ctx, c, verb)
 	if err != nil || pod == nil {
-		return 0, err
+		return err
 	}
 	pods, wait := t.Client.CoreV1().Pods(pod.Namespace), after
 	if t.Mount != "" {
 		wait += toHold
 	}
-	end := t.Clock.Now().Add(wait)
+	end, hasEnded := t.Clock.Now().Add(wait), false
 	err = t.until(ctx, t.limit(), "the moment to kill a run", func(ctx context.Context) (bool, error) {
 		now, err := pods.Get(ctx, pod.Name, metav1.GetOptions{})
-		if err == nil {
-			took = tookOf(now)
+		if hasEnded = apierrors.IsNotFound(err) || err == nil && slices.ContainsFunc(now.Status.ContainerStatuses, isEndOfWork); hasEnded {
+			return true, nil
 		}
-		return took > 0 || apierrors.IsNotFound(err) || !t.Clock.Now().Before(end), err
+		return !t.Clock.Now().Before(end), err
 	})
-	if err != nil || took > 0 {
-		return took, err
+	if err != nil || hasEnded {
+		return err
 	}
 	c.disturbed[pod.Labels[batchv1.JobNameLabel]] = fmt.Sprintf("a kill %.1f s after the start of its container", after.Seconds())
-	return 0, t.deleteOwn(pods.Delete(ctx, pod.Name, metav1.DeleteOptions{Preconditions: uidOf(pod), GracePeriodSeconds: new(int64(1))}), "the pod "+pod.Name)
+	return t.deleteOwn(pods.Delete(ctx, pod.Name, metav1.DeleteOptions{Preconditions: uidOf(pod), GracePeriodSeconds: new(int64(1))}), "the pod "+pod.Name)
 }
 
-// tookOf returns how long the container of a pod has worked at most, 0 if it has not ended. Its times are
-// seconds.
-func tookOf(pod *corev1.Pod) time.Duration {
-	for _, s := range pod.Status.ContainerStatuses {
-		if end := s.State.Terminated; s.Name == contract.Container && end != nil {
-			return max(end.FinishedAt.Sub(end.StartedAt.Time), 0) + time.Second
-		}
-	}
-	return 0
+func isEndOfWork(s corev1.ContainerStatus) bool {
+	return s.Name == contract.Container && s.State.Terminated != nil
 }
 
 // started waits until the container of a claim's run of a verb has started, and returns its pod, or nil if

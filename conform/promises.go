@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/quote"
 )
 
@@ -17,8 +16,8 @@ type Promise struct {
 	Contract string
 	// after are promises without which it cannot be tested.
 	after []string
-	// needs return why the class or the flags do not allow to test it, nil if they do.
-	needs []func(*Run) error
+	// needs returns why the class or the flags do not allow to test it, nil if they do.
+	needs func(*Run) error
 	// ofStorage is set if only a list of the storage shows that it is kept.
 	ofStorage bool
 	test      func(context.Context, *trial) error
@@ -48,7 +47,7 @@ func Promises() []Promise {
 		},
 		{
 			Name: "list", Contract: "`list` prints a line for every volume, with each field, and the number of lines in the termination message",
-			after: []string{provision}, needs: []func(*Run) error{(*Run).whyUnlisted}, test: testList,
+			after: []string{provision}, needs: (*Run).whyUnlisted, test: testList,
 		},
 		{Name: remove, Contract: "`delete` deletes the volume", after: []string{provision}, ofStorage: true, test: testDelete},
 		{
@@ -57,24 +56,24 @@ func Promises() []Promise {
 		},
 		{
 			Name: "provision-again", Contract: "every run may be repeated: before you create a volume, look for one of an earlier run",
-			after: served, needs: []func(*Run) error{(*Run).whyNotRepeated}, ofStorage: true, test: testProvisionAgain,
+			after: served, ofStorage: true, test: testProvisionAgain,
 		},
 		{Name: "provision-abandoned", Contract: "`delete` undoes: with `FLEX_UNDO=true` delete everything with the claim's UID, although there is no PersistentVolume", after: served, ofStorage: true, test: testAbandoned},
 		{Name: "provision-killed", Contract: "every run may be repeated, from any point: a run of `provision` was killed", after: served, ofStorage: true, test: testProvisionKilled},
 		{Name: "delete-killed", Contract: "every run may be repeated, from any point: a run of `delete` was killed. `delete` of a volume that does not exist succeeds", after: served, ofStorage: true, test: testDeleteKilled},
-		{Name: "expand", Contract: "`expand` expands the volume to `FLEX_SIZE` bytes", after: served, needs: []func(*Run) error{(*Run).whyNotExpanded}, ofStorage: true, test: testExpand},
+		{Name: "expand", Contract: "`expand` expands the volume to `FLEX_SIZE` bytes", after: served, needs: (*Run).whyNotExpanded, ofStorage: true, test: testExpand},
 		{
 			Name: "expand-killed", Contract: "every run may be repeated, from any point: a run of `expand` was killed. If the volume is already that large, exit 0",
-			after: append(slices.Clone(served), "expand"), needs: []func(*Run) error{(*Run).whyNotExpanded}, ofStorage: true, test: testExpandKilled,
+			after: append(slices.Clone(served), "expand"), needs: (*Run).whyNotExpanded, ofStorage: true, test: testExpandKilled,
 		},
 		{Name: refuses, Contract: "a claim that cannot be provisioned as it is ends with exit code 65 or 73, and a line `claim: ` for its user. Other claims are not affected", after: served, test: testRefuses},
 		{Name: undoRefused, Contract: "`delete` does not validate the request: an undo has the request of the newest run, which may have been refused", after: append(slices.Clone(served), refuses), ofStorage: true, test: testUndoRefused},
-		{Name: badConfig, Contract: "a wrong configuration ends with exit code 64 or 78, and nothing is created", after: served, needs: []func(*Run) error{provoked(badConfig)}, ofStorage: true, test: refusedAs(contract.BadConfig)},
-		{Name: badCredentials, Contract: "credentials that the storage refuses end with exit code 77, and nothing is created", after: served, needs: []func(*Run) error{provoked(badCredentials)}, ofStorage: true, test: refusedAs(contract.NoCredentials)},
-		{Name: noCapacity, Contract: "a storage without capacity ends with exit code 73", after: append(slices.Clone(served), undoRefused), needs: []func(*Run) error{provoked(noCapacity)}, test: refusedAs(contract.NoCapacity)},
-		{Name: "batch", Contract: "a run for several requests reports each of them: one that is refused does not affect the others", after: served, needs: []func(*Run) error{(*Run).whyNoBatch}, test: testBatch},
-		{Name: "mount", Contract: "the volume source is all that a node needs: data that a pod has written is there for the next pod", after: served, needs: []func(*Run) error{(*Run).whyNotMounted}, test: testMount},
-		{Name: "clone", Contract: "a claim with a source gets a volume with the data of that source, never an empty one", after: served, needs: []func(*Run) error{(*Run).whyNoClone}, test: testClone},
+		{Name: badConfig, Contract: "a wrong configuration ends with exit code 64 or 78, and nothing is created", after: served, needs: provoked(badConfig), ofStorage: true, test: refusedAs(contract.BadConfig)},
+		{Name: badCredentials, Contract: "credentials that the storage refuses end with exit code 77, and nothing is created", after: served, needs: provoked(badCredentials), ofStorage: true, test: refusedAs(contract.NoCredentials)},
+		{Name: noCapacity, Contract: "a storage without capacity ends with exit code 73", after: append(slices.Clone(served), undoRefused), needs: provoked(noCapacity), test: refusedAs(contract.NoCapacity)},
+		{Name: "batch", Contract: "a run for several requests reports each of them: one that is refused does not affect the others", after: served, needs: (*Run).whyNoBatch, test: testBatch},
+		{Name: "mount", Contract: "the volume source is all that a node needs: data that a pod has written is there for the next pod", after: served, needs: (*Run).whyNotMounted, test: testMount},
+		{Name: "clone", Contract: "a claim with a source gets a volume with the data of that source, never an empty one", after: served, needs: (*Run).whyNoClone, test: testClone},
 		{Name: "quiet", Contract: "no credential is in what the claim's user sees: events, annotations, PersistentVolumes", after: []string{provision}, test: testQuiet},
 	}
 }
@@ -96,13 +95,6 @@ func (r *Run) whyUnlisted() error {
 	default:
 		return nil
 	}
-}
-
-func (r *Run) whyNotRepeated() error {
-	if r.Config.Writer == config.DispatcherWrites {
-		return notClaimed("the dispatcher writes the PersistentVolume (write-pv), and repeats that without the image")
-	}
-	return nil
 }
 
 func (r *Run) whyNotExpanded() error {

@@ -66,16 +66,8 @@ func (t *trial) provoke(ctx context.Context, p Provocation) (*claim, ran, error)
 	if err != nil {
 		return nil, ran{}, err
 	}
-	var first ran
-	err = t.until(ctx, t.limit(), "a run of the claim "+c.Name, func(ctx context.Context) (bool, error) {
-		all, err := t.runsOf(ctx, c.UID, contract.Provision)
-		for _, run := range all {
-			if run.outcome != nil && (run.failed() || run.outcome.Verdict == contract.Done) {
-				first = run
-				return true, err
-			}
-		}
-		return false, err
+	first, err := t.firstRun(ctx, c, func(run ran) bool {
+		return run.outcome != nil && (run.failed() || run.outcome.Verdict == contract.Done)
 	})
 	if err == nil {
 		now, _ := t.Client.CoreV1().PersistentVolumeClaims(c.Namespace).Get(ctx, c.Name, metav1.GetOptions{}) // it is only shown

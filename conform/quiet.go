@@ -3,6 +3,7 @@ package conform
 import (
 	"context"
 	"encoding/json"
+	"encoding/pem"
 	"fmt"
 	"maps"
 	"regexp"
@@ -16,16 +17,16 @@ import (
 var (
 	// secretKey matches the name of a key whose value is a credential. Other values of a Secret, such
 	// as a URL, may be in a message.
-	secretKey = regexp.MustCompile(`(?i)pass|secret|token|key|credential`)
-	// assigned matches "key = value" and "key: value" in a file.
-	assigned = regexp.MustCompile(`(?m)^[ \t]*["']?([\w.-]+)["']?[ \t]*[:=][ \t]*["']?([^"'\s]+)`)
+	secretKey = regexp.MustCompile(`(?i)pass|secret|token|key|credential|authorization`)
+	// assigned matches "key = value" and "key: value" in a file, and a header of HTTP with a login.
+	assigned = regexp.MustCompile(`(?m)^[ \t]*["']?([\w.-]+)["']?[ \t]*[:=][ \t]*(?:(?:Bearer|Basic) )?["']?([^"'\s]+)`)
 )
 
 // shortest is the length of the shortest credential that is looked for: a shorter text may be in any
 // message.
 const shortest = 8
 
-// credentials returns the credentials in the data of a Secret.
+// credentials returns the credentials in the data of a Secret. Each line of a private key is one.
 func credentials(data map[string][]byte) (out []string) {
 	add := func(key, value string) {
 		if value = strings.TrimSpace(value); secretKey.MatchString(key) && len(value) >= shortest && !strings.Contains(value, "\n") {
@@ -34,6 +35,13 @@ func credentials(data map[string][]byte) (out []string) {
 	}
 	for key, value := range data {
 		add(key, string(value))
+		if block, _ := pem.Decode(value); block != nil && strings.HasSuffix(block.Type, "PRIVATE KEY") {
+			for line := range strings.Lines(string(value)) {
+				if !strings.HasPrefix(line, "-----") { // which all keys have
+					add(block.Type, line)
+				}
+			}
+		}
 		for _, m := range assigned.FindAllStringSubmatch(string(value), -1) {
 			add(m[1], m[2])
 		}

@@ -163,10 +163,8 @@ func (r *Run) whyNotTested(p Promise) error {
 			return notTested("it needs %s", name)
 		}
 	}
-	for _, need := range p.needs {
-		if err := need(r); err != nil {
-			return err
-		}
+	if p.needs != nil {
+		return p.needs(r)
 	}
 	return nil
 }

@@ -46,6 +46,19 @@ func (r *Run) runsOf(ctx context.Context, uid types.UID, verb contract.Verb) ([]
 	return out, nil
 }
 
+// firstRun returns the first run of provision for a claim that has ended so.
+func (r *Run) firstRun(ctx context.Context, c *claim, ended func(ran) bool) (first ran, err error) {
+	err = r.until(ctx, r.limit(), "a run of the claim "+c.Name+" to end", func(ctx context.Context) (bool, error) {
+		all, err := r.runsOf(ctx, c.UID, contract.Provision)
+		i := slices.IndexFunc(all, ended)
+		if i >= 0 {
+			first = all[i]
+		}
+		return i >= 0, err
+	})
+	return first, err
+}
+
 // endedRunsOf returns the runs of a claim of one verb when all of them have an outcome.
 func (r *Run) endedRunsOf(ctx context.Context, c *claim, verb contract.Verb) (all []ran, err error) {
 	return all, r.until(ctx, r.limit(), "the runs of the claim "+c.Name+" to end", func(ctx context.Context) (bool, error) {
@@ -122,9 +135,9 @@ func brokenBy(run ran, note string) error {
 }
 
 // orBroken returns an error of waiting for a claim. If a run has ended, the promise is broken. Without
-// one the cluster does not let it be tested, and an event may say why.
+// one the cluster does not let it be tested, and a warning may say why.
 func (r *Run) orBroken(ctx context.Context, c *claim, verb contract.Verb, err error) error {
-	if isVerdict(err) || ctx.Err() != nil {
+	if err == nil || isVerdict(err) || ctx.Err() != nil {
 		return err
 	}
 	all, _ := r.runsOf(ctx, c.UID, verb) // the error of waiting says more
@@ -132,8 +145,8 @@ func (r *Run) orBroken(ctx context.Context, c *claim, verb contract.Verb, err er
 	if n := len(ended); n > 0 {
 		return brokenBy(ended[n-1], err.Error()+"; a run ended with "+ended[n-1].outcome.String())
 	}
-	if last := r.eventOf(ctx, c.Name); last != "" {
-		err = fmt.Errorf("%w; the last event about the claim: %s", err, last)
+	if last := r.warningOf(ctx, c); last != "" {
+		err = fmt.Errorf("%w; the last warning about the claim: %s", err, last)
 	}
 	return err
 }

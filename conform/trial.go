@@ -1,6 +1,7 @@
 package conform
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -64,6 +65,23 @@ func (r *Run) until(ctx context.Context, limit time.Duration, what string, look 
 	}
 }
 
+// await waits for what the runs of a verb are to do for a claim, though not for an image that fails again and
+// again.
+func (r *Run) await(ctx context.Context, c *claim, verb contract.Verb, what string, look func(context.Context) (bool, error)) error {
+	err := r.until(ctx, r.limit(), what, func(ctx context.Context) (bool, error) {
+		done, err := look(ctx)
+		if done || isVerdict(err) {
+			return done, err
+		}
+		hopeless := r.hopeless(ctx, c, verb)
+		if isVerdict(hopeless) {
+			return false, hopeless
+		}
+		return false, cmp.Or(err, hopeless)
+	})
+	return r.orBroken(ctx, c, verb, err)
+}
+
 // limit is how long a run may take, with its start and with the pause after one that was killed.
 func (r *Run) limit() time.Duration { return r.Config.Timeout + 2*time.Minute }
 
@@ -94,24 +112,20 @@ func (t *trial) claim(ctx context.Context, change ...func(*corev1.PersistentVolu
 	return out, err
 }
 
-// bound waits until a claim is bound, and returns its PersistentVolume. It does not wait for an image
-// that fails again and again.
+// bound waits until a claim is bound, and returns its PersistentVolume.
 func (t *trial) bound(ctx context.Context, c *claim) (*corev1.PersistentVolume, error) {
 	var pv *corev1.PersistentVolume
-	err := t.until(ctx, t.limit(), "the claim "+c.Name+" to be bound", func(ctx context.Context) (bool, error) {
+	err := t.await(ctx, c, contract.Provision, "the claim "+c.Name+" to be bound", func(ctx context.Context) (bool, error) {
 		now, err := t.Client.CoreV1().PersistentVolumeClaims(c.Namespace).Get(ctx, c.Name, metav1.GetOptions{})
-		if err != nil {
+		if err != nil || now.Status.Phase != corev1.ClaimBound {
 			return false, err
-		}
-		if now.Status.Phase != corev1.ClaimBound {
-			return false, t.hopeless(ctx, c, contract.Provision)
 		}
 		t.show("the claim "+c.Name, now.Annotations)
 		pv, err = t.Client.CoreV1().PersistentVolumes().Get(ctx, now.Spec.VolumeName, metav1.GetOptions{})
 		return err == nil, err
 	})
 	if err != nil {
-		return nil, t.orBroken(ctx, c, contract.Provision, err)
+		return nil, err
 	}
 	t.show("the PersistentVolume "+pv.Name, pv)
 	return pv, errors.Join(t.deleteConsumer(ctx, c), whyKept(pv))
@@ -157,21 +171,15 @@ func (t *trial) remove(ctx context.Context, c *claim) error {
 }
 
 func (t *trial) removed(ctx context.Context, c *claim) error {
-	err := t.until(ctx, t.limit(), "nothing to be left of the claim "+c.Name, func(ctx context.Context) (bool, error) {
+	err := t.await(ctx, c, contract.Delete, "nothing to be left of the claim "+c.Name, func(ctx context.Context) (bool, error) {
 		left, err := t.leftOf(ctx, c)
-		if err == nil && left == "" {
-			return true, nil
-		}
-		if err == nil {
-			err = t.hopeless(ctx, c, contract.Delete)
-		}
-		if err == nil {
+		if err == nil && left != "" {
 			err = errors.New(left + " is left")
 		}
-		return false, err
+		return err == nil, err
 	})
 	if err != nil {
-		return t.orBroken(ctx, c, contract.Delete, err)
+		return err
 	}
 	volumes, err := t.volumesOf(ctx, c.UID)
 	if err == nil && len(volumes) > 0 {

@@ -1,17 +1,16 @@
 package conform
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
 )
 
 // mostRequests is how many claims are created at a time for a batch: the first gets a run of its own.
@@ -157,7 +156,7 @@ func (t *trial) whyUnusable(ctx context.Context, pod *corev1.Pod, err error) err
 	case corev1.PodFailed:
 		return &verdictError{verdict: Broken, note: "a pod cannot use the volume: it ended with an error", output: terminationOf(pod)}
 	case corev1.PodPending:
-		return &verdictError{verdict: Broken, note: "a pod cannot use the volume: " + err.Error(), output: t.eventOf(ctx, pod.Name)}
+		return &verdictError{verdict: Broken, note: "a pod cannot use the volume: " + err.Error(), output: t.warningOf(ctx, pod)}
 	default:
 		return err
 	}
@@ -173,25 +172,13 @@ func terminationOf(pod *corev1.Pod) string {
 	return pod.Status.Message
 }
 
-// eventOf returns the newest Warning about a claim, or about the pod with its name, or else the newest
-// event, empty if there is none.
-func (r *Run) eventOf(ctx context.Context, name string) string {
-	list, err := r.Client.CoreV1().Events(r.namespace.Name).List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.name=" + name})
-	if err != nil || len(list.Items) == 0 {
-		return ""
+// warningOf returns the newest warning about an object of this run, empty if there is none.
+func (r *Run) warningOf(ctx context.Context, of metav1.Object) string {
+	last, err := cluster.NewestWarning(ctx, r.Client, of.GetNamespace(), of.GetUID())
+	if err != nil || last == nil {
+		return "" // what it would explain says more than its error
 	}
-	last := slices.MaxFunc(list.Items, func(a, b corev1.Event) int {
-		return cmp.Or(cmp.Compare(a.Type, b.Type), lastSeen(a).Compare(lastSeen(b))) // Normal, Warning
-	})
-	return last.Reason + ": " + last.Message
-}
-
-// lastSeen returns when an event was seen last. Which field has it depends on the reporter's client.
-func lastSeen(e corev1.Event) time.Time {
-	if e.Series != nil {
-		return e.Series.LastObservedTime.Time
-	}
-	return slices.MaxFunc([]time.Time{e.LastTimestamp.Time, e.EventTime.Time}, time.Time.Compare)
+	return last.Reason + ": " + last.Note
 }
 
 // Scripts that write and read a token. What they print is the message of the container.

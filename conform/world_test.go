@@ -50,7 +50,9 @@ type world struct {
 	// closed is set while PersistentVolumes are refused. late is set if another API server still accepts
 	// them then, and policy is the reclaim policy that the image gives them, empty for that of the class.
 	closed, late bool
-	policy       corev1.PersistentVolumeReclaimPolicy
+	// described is set if the dispatcher writes the PersistentVolumes.
+	described bool
+	policy    corev1.PersistentVolumeReclaimPolicy
 	// volumes are those of the storage, by the UID of their claim. half are those that a run is at
 	// work on, by verb and UID.
 	volumes map[string]audit.Volume
@@ -270,6 +272,9 @@ func (w *world) create(r *fakecluster.Run) *fakecluster.Exit {
 
 func (w *world) writePV(r *fakecluster.Run) *fakecluster.Exit {
 	delete(w.half, string(r.Verb)+r.Request.UID)
+	if w.described {
+		return exit(0, `{"source":{"nfs":{"server":"filer","path":"/`+r.Request.PVName+`"}}}`)
+	}
 	if w.closed && !w.late {
 		return exit(contract.ExitTempFail, refusal)
 	}

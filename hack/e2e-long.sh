@@ -17,15 +17,16 @@ OF_RELEASES='PortalHasMoved|CinderClaim|DataOfItsSource|ReserveWorkflow|BothPort
 OF_ATTACKS='NodesDirectoriesGetsNoMore|WithoutItsGateIsRefused|ServesClaimsThat|BecomesOneOfTheProject|ReachesOnlySecretsOfItsClaim|WriteNoPVOfAnother|BecomesTheDispatcher|AttacksSucceed|LinksThatAPodSwaps'
 # Those of docs/recipes, and what kubectl flex new makes of them.
 OF_RECIPES='^TestRecipe|^TestNew|NFSExamples|ManyClaimsShareFewJobs|WithoutAnyNetwork|IsAnnouncedBefore'
-# Those of kubectl flex conform.
-OF_CONFORM='^TestConform'
+# Those of kubectl flex conform: of images that break a promise or are new, and of each recipe.
+OF_CONFORM='^TestConformOfNew|^TestConformFinds'
+OF_RECIPES_CONFORM='^TestConformOfRecipes'
 # Those that count requests and make thousands of claims.
 OF_SCALE='RequestsPerClaim|ThousandsOfWaiting'
 # The one that has a Prometheus scrape the dispatcher.
 OF_MONITORING='^TestPrometheusSees'
 # Those that came of reports about other provisioners before they had a stage of their own, as the scripts that found them: test/everyday.md.
 OF_REPORTS='AStartError|BesideASidecar|WhateverItsServiceAccountSays|NodeHasNotTheStorage|FillsItsNode|StickyDirectoryOfAnotherUser|AClaimThatIsLost|ClassesThatItLists'
-STAGES='docs noauth keystone credential cinder17 cinder26 cinder28 zones kube sim mutants fuzz storms attacks everyday recipes external scale conform monitoring chart site release'
+STAGES='docs noauth keystone credential cinder17 cinder26 cinder28 zones kube sim mutants fuzz storms attacks everyday recipes external scale conform conform-recipes monitoring chart site release'
 DONE=()
 
 # docs: the commands of the pages that are followed from top to bottom, on what a reader has: of docs/cinder.md, on what these have installed those of
@@ -214,8 +215,14 @@ release() {
 # scale: the requests of a claim, and thousands of claims.
 scale() { MODE=noauth BACKENDS=lvm E2E_TAGS=e2e,long E2E_RUN=$OF_SCALE hack/e2e.sh; }
 
-# conform: kubectl flex conform of shipped classes, and of an image that breaks one promise at a time.
+# conform: kubectl flex conform of new provisioners, and of an image that breaks one promise at a time.
 conform() { MODE=noauth BACKENDS=lvm FLEX_DEPLOY=test/e2e/recipes FLEX_IMAGES=recipes E2E_TAGS=e2e,long E2E_RUN=$OF_CONFORM hack/e2e.sh; }
+
+# conform-recipes: kubectl flex conform of Cinder and of each recipe.
+conform-recipes() {
+  hack/deps.sh rbd:ceph-common
+  MODE=noauth BACKENDS=lvm,fc,nvme,ceph FLEX_DEPLOY=test/e2e/recipes FLEX_IMAGES=recipes E2E_TAGS=e2e,long E2E_RUN=$OF_RECIPES_CONFORM hack/e2e.sh
+}
 
 # monitoring: the alerts and the dashboard of deploy/monitoring, in a real Prometheus, while things go wrong.
 monitoring() {

@@ -253,7 +253,11 @@ func TestTheOutputOfARunIsPartOfItsCause(t *testing.T) {
 		claim := c.CreateClaim("data")
 		c.Until("it failed", time.Minute, func() bool { return len(c.RunsOf(contract.Provision)) == 1 })
 		c.Advance(5 * time.Second)
-		mustSay(c, why(c, claim.UID), plugin.Failed, "Its output: the directory /srv is not on btrfs", "correct what the output names", "kubectl flex retry data")
+		r := why(c, claim.UID)
+		mustSay(c, r, plugin.Failed, "Its output: the directory /srv is not on btrfs", "correct what the output names", "kubectl flex retry data")
+		if strings.Contains(r.Cause, "finds its output") || !strings.HasPrefix(r.Cause, "BadConfig (exit code 78) of the Job ") {
+			c.T.Errorf("the cause is %q", r.Cause)
+		}
 	})
 }
 

@@ -242,7 +242,8 @@ func judgeFailure(r *Report, o *observe.Observation, last decide.Run) {
 	r.fail(decide.Problem{Reason: why, Note: note})
 	r.failed = string(last.Outcome.Verdict)
 	if said := quote.Lines(last.Outcome.Message); contract.ForClaim(said) == "" && !strings.Contains(r.Cause, said) {
-		r.Cause += ". " + sourceOf(last) + ": " + said // of a Job, which only an administrator may read
+		// It is of a Job, which only an administrator may read. The cause need not say where it is: it is here.
+		r.Cause = strings.Replace(r.Cause, runs.WhereOutput(last.JobNamespace(), last.Name)+"; ", "", 1) + ". " + sourceOf(last) + ": " + said
 	}
 	if r.Remedy == "" {
 		r.Remedy = remedyFor(r, last)

@@ -2,6 +2,7 @@
 # A provisioner in plain bash: one directory per claim, on the node that the scheduler selected.
 set -euo pipefail
 
+[ -n "${FLEX_BASE_DIR:-}" ] || flex misconfigured "the config lacks the key base-dir"
 # The dispatcher chooses the PV's name, pvc-UID. No text of a user becomes part of a path.
 dir=${FLEX_BASE_DIR:?}/${FLEX_PV_NAME:?}
 

@@ -62,3 +62,33 @@ func TestEachTickOfARecipeHasATest(t *testing.T) {
 		t.Errorf("the ticks are\n%q, and those with a test\n%q", ticks, tested)
 	}
 }
+
+// kubectl flex conform has tested every recipe in the lab, or the page says why not. PART=conform-recipes of
+// hack/e2e-long.sh does it.
+func TestConformTestsEveryRecipe(t *testing.T) {
+	text := content(t, "test/e2e/conform_recipes_test.go")
+	var tested []string
+	for _, m := range regexp.MustCompile(`\bconfig: "([a-z-]+)"`).FindAllStringSubmatch(text, -1) {
+		tested = append(tested, m[1])
+	}
+	var all []string
+	for _, file := range tracked(t, ".yaml") {
+		if name, is := strings.CutPrefix(file, "configmaps/"); is {
+			all = append(all, strings.TrimSuffix(name, ".yaml"))
+		}
+	}
+	slices.Sort(tested)
+	slices.Sort(all)
+	if !slices.Equal(tested, all) || len(all) < 20 {
+		t.Errorf("conform tests\n%q, and the ConfigMaps are\n%q", tested, all)
+	}
+	_, untested := rows(t, "docs/recipes/README.md", "| recipe | promise | why ")
+	for _, name := range all {
+		_, entry, _ := strings.Cut(text, `config: "`+name+`"`)
+		entry, _, _ = strings.Cut(entry, `config: "`)
+		is := strings.Contains(entry, "notServed: ") || strings.Contains(entry, "skipped: ")
+		if said := slices.ContainsFunc(untested, func(row []string) bool { return slices.Contains(strings.Split(row[0], ", "), name) }); said != is {
+			t.Errorf("%s: conform leaves out a promise: %t, and the page says so: %t", name, is, said)
+		}
+	}
+}

@@ -8,7 +8,7 @@ import (
 )
 
 var (
-	stageTests = regexp.MustCompile(`(?m)^OF_[A-Z]+='(.*)'$`)
+	stageTests = regexp.MustCompile(`(?m)^OF_[A-Z_]+='(.*)'$`)
 	longTest   = regexp.MustCompile(`(?m)^func (Test\w+)`)
 )
 

@@ -179,6 +179,36 @@ func TestScriptsRefuseWhatADirectoryIsNot(t *testing.T) {
 	}
 }
 
+// A config without a key is wrong until an administrator corrects it: to try again would hide that.
+func TestScriptsNameTheKeyThatTheConfigLacks(t *testing.T) {
+	lacking := map[string][]string{"btrfs": {"FLEX_BASE_DIR"}, "loop": {"FLEX_BASE_DIR"}}
+	for name, r := range recipes {
+		for i := 0; i < len(r.properties); i += 2 {
+			if r.properties[i] != "HOSTNAME" { // the kubelet's
+				lacking[name] = append(lacking[name], r.properties[i])
+			}
+		}
+		if r.replace == nil || name == "seed" {
+			lacking[name] = append(lacking[name], "FLEX_BASE_DIR")
+		}
+	}
+	for name, variables := range lacking {
+		for _, variable := range variables {
+			p := newPod(t, contract.Provision, 1, func(_ int, r *contract.Request) { r.AccessModes = []string{"ReadWriteOnce"} })
+			p.serve()
+			cmd, base := p.script(name, "provision")
+			cmd.Env = append(cmd.Env, variable+"=")
+			key := strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(variable, "FLEX_")), "_", "-")
+			if code, said := exitOf(t, cmd.Run()), p.says.String(); code != contract.ExitConfig || !strings.Contains(said, variable) && !strings.Contains(said, "the config lacks the key "+key) {
+				t.Errorf("%s without %s: exit %d: %s", name, variable, code, said)
+			}
+			if made, err := os.ReadDir(base); err != nil || len(made) > 0 {
+				t.Errorf("%s creates %v, %v", name, made, err)
+			}
+		}
+	}
+}
+
 func TestTheFileServerServesABatch(t *testing.T) {
 	const n = 20
 	block := func(n int, r *contract.Request) {

@@ -67,7 +67,12 @@ func MessageParts(out Outcome, job *batchv1.Job) (parts []string) {
 	if out.Message == "" && out.Verdict != contract.Unlisted {
 		return parts
 	}
-	return append(parts, fmt.Sprintf("an administrator finds its output by kubectl -n %s describe job %s", job.Namespace, job.Name))
+	return append(parts, WhereOutput(job.Namespace, job.Name))
+}
+
+// WhereOutput says where an administrator finds the output of the run of a Job.
+func WhereOutput(namespace, job string) string {
+	return fmt.Sprintf("an administrator finds its output by kubectl -n %s describe job %s", namespace, job)
 }
 
 // lacksPermission reports whether the API server has refused a container what it needs for a PV, as

@@ -51,24 +51,18 @@ func TestCephVolumeIsOpenedWithItsSecretsKeyAndClonedByReference(t *testing.T) {
 // cephClass is served with the key of Ceph's user cinder, from a Secret of the config.
 func (w *world) cephClass(changes ...func(*storagev1.StorageClass)) string {
 	w.t.Helper()
-	login, err := kube.CoreV1().Secrets(ownNamespace).Get(w.ctx(), "cinder", metav1.GetOptions{})
-	w.must(err, "read the Secret cinder")
-	secret := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Name: w.ns, Namespace: ownNamespace},
-		Data: map[string][]byte{
-			"cloud.conf": login.Data["cloud.conf"],
-			"ceph.key":   []byte(w.ceph("ceph", "auth", "get-key", "client.cinder")),
-		},
-	}
-	_, err = kube.CoreV1().Secrets(ownNamespace).Create(w.ctx(), secret, metav1.CreateOptions{})
-	w.must(err, "create the Secret of the config")
-	w.remove(func() {
-		w.gone(kube.CoreV1().Secrets(ownNamespace).Delete(w.ctx(), w.ns, metav1.DeleteOptions{}), "Secret "+w.ns)
-	})
+	w.cephSecret(w.ns)
 	w.class(w.ns, append(changes, parameter("type", "ceph"), parameter("connection", "rbd"), parameter("smartclone", "true"),
 		parameter("cluster-id", "b9127830-b0cc-4e34-aa47-9d1a2e9949a8"))...)
 	w.config(ownNamespace, w.ns, cinderConfig(map[string]string{"files-from-secret": w.ns, "data-sources": "PersistentVolumeClaim"}))
 	return w.ns
+}
+
+func (w *world) cephSecret(name string) {
+	w.t.Helper()
+	login, err := kube.CoreV1().Secrets(ownNamespace).Get(w.ctx(), "cinder", metav1.GetOptions{})
+	w.must(err, "read the Secret cinder")
+	w.login(name, map[string]string{"cloud.conf": string(login.Data["cloud.conf"]), "ceph.key": w.ceph("ceph", "auth", "get-key", "client.cinder")})
 }
 
 // ceph runs a command with the administrator's key, to read the storage past our own code.

@@ -211,15 +211,7 @@ func (w *world) detachAll() {
 func TestRecipeCephRBD(t *testing.T) {
 	w := newWorld(t, "ceph-rbd")
 	w.apply("ceph-rbd")
-	secret := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Name: "ceph-rbd", Namespace: ownNamespace},
-		StringData: map[string]string{"userID": "cinder", "userKey": w.ceph("ceph", "auth", "get-key", "client.cinder")},
-	}
-	_, err := kube.CoreV1().Secrets(ownNamespace).Create(w.ctx(), secret, metav1.CreateOptions{})
-	w.must(err, "create the Secret of the recipe")
-	w.remove(func() {
-		w.gone(kube.CoreV1().Secrets(ownNamespace).Delete(w.ctx(), secret.Name, metav1.DeleteOptions{}), "Secret "+secret.Name)
-	})
+	w.logsInToCeph()
 	w.class(w.ns, expandable)
 	w.copyOf(w.exampleConfig("ceph-rbd", "ceph-rbd"), func(data map[string]string) {
 		data["monitors"] = "10.250.0.1"
@@ -251,22 +243,38 @@ func TestRecipeCephRBD(t *testing.T) {
 	}
 }
 
-// hasBox starts the Linux box of test/cinder/san.sh, and makes the Secret by which the recipe logs in to it.
+// login makes a Secret by which a recipe logs in to its storage.
+func (w *world) login(name string, files map[string]string) {
+	w.t.Helper()
+	_, err := kube.CoreV1().Secrets(ownNamespace).Create(w.ctx(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, StringData: files}, metav1.CreateOptions{})
+	w.must(err, "create the Secret "+name)
+	w.remove(func() {
+		w.gone(kube.CoreV1().Secrets(ownNamespace).Delete(w.ctx(), name, metav1.DeleteOptions{}), "Secret "+name)
+	})
+}
+
+func (w *world) logsInToCeph() {
+	w.t.Helper()
+	w.login("ceph-rbd", map[string]string{"userID": "cinder", "userKey": w.ceph("ceph", "auth", "get-key", "client.cinder")})
+}
+
+// hasBox starts the Linux box of test/cinder/san.sh.
 func (w *world) hasBox() {
 	w.t.Helper()
 	w.remove(func() { w.box("down") })
 	w.box("up")
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "iscsi-target", Namespace: ownNamespace}, Data: map[string][]byte{"chap": []byte("a secret of this test")}}
-	for _, file := range []string{"key", "known_hosts"} {
-		content, err := os.ReadFile(filepath.Join(labState(), "cinder/box", file))
+}
+
+// logsInToBox makes the Secret of a recipe over ssh, with the key in a file.
+func (w *world) logsInToBox(name, key string) {
+	w.t.Helper()
+	files := map[string]string{"chap": "a secret of this test"}
+	for file, path := range map[string]string{"key": key, "known_hosts": filepath.Join(labState(), "cinder/box/known_hosts")} {
+		content, err := os.ReadFile(path)
 		w.must(err, "read what logs in to the box")
-		secret.Data[file] = content
+		files[file] = string(content)
 	}
-	_, err := kube.CoreV1().Secrets(ownNamespace).Create(w.ctx(), secret, metav1.CreateOptions{})
-	w.must(err, "create the Secret of the recipe")
-	w.remove(func() {
-		w.gone(kube.CoreV1().Secrets(ownNamespace).Delete(w.ctx(), secret.Name, metav1.DeleteOptions{}), "Secret "+secret.Name)
-	})
+	w.login(name, files)
 }
 
 func (w *world) box(what string) {
@@ -300,6 +308,7 @@ func (w *world) growsOnNode(node string, pv *corev1.PersistentVolume, size strin
 func TestRecipeISCSITarget(t *testing.T) {
 	w := newWorld(t, "iscsi-target")
 	w.hasBox()
+	w.logsInToBox("iscsi-target", filepath.Join(labState(), "cinder/box/key"))
 	w.apply("iscsi-target")
 	w.class(w.ns, expandable, parameter("fsType", "xfs")) // as the loop's
 	w.copyOf(w.exampleConfig("iscsi-target", "iscsi-target"), func(data map[string]string) {

@@ -28,7 +28,7 @@ var played = map[string]program{
 	"sleep": func(string, []string, io.Reader, io.Writer, io.Writer) int { return 0 },
 	"ssh":   ssh, "tgtadm": tgtadm, "tgt-admin": tgtAdmin, "cp": reflink, "df": df,
 	"lvs": lvs, "lvcreate": lvcreate, "lvextend": lvextend, "lvremove": lvremove, "targetcli": targetcli,
-	"zfs": zfs,
+	"zfs": zfs, "appliance": serve,
 }
 
 // watched are real programs after which a run can be killed: those that change something.
