@@ -35,7 +35,7 @@ type killing struct {
 const misses = 6
 
 // kill kills runs of a verb, the first in the middle of the time that the verb took before, the others at
-// moments that are spread over it. A kill that comes too late halves it.
+// moments that are spread over it. After one that came too late the next comes at a quarter of its moment.
 func (t *trial) kill(ctx context.Context, k killing) (err error) {
 	met, all, late := 0, 0, t.usual(k.verb)
 	for ; err == nil && met < t.Kills && all < t.Kills+misses; all++ {
@@ -45,7 +45,7 @@ func (t *trial) kill(ctx context.Context, k killing) (err error) {
 		if hit, err = t.killOne(ctx, k, at); hit {
 			met++
 		} else {
-			late = at
+			late = at / 2 // the time that the verb took has the start of its pod in it
 		}
 	}
 	if err != nil {
