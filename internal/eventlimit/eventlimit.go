@@ -16,7 +16,7 @@ import (
 )
 
 // Limit is how many events may wait to be written: a Normal one is dropped when half of that wait,
-// a Warning when all do. An event is dropped never if none of its namespace waits, so that a tenant
+// a Warning when all do. An event is never dropped if none of its namespace waits, so that a tenant
 // who causes many has none of another dropped.
 type Limit struct {
 	// Most is how many writes may be under way.
