@@ -5,13 +5,12 @@ shopt -s inherit_errexit
 ulimit -f 32768 # KiB: a box may answer without an end, and would fill the node's disk before the kubelet sees it
 secret=/etc/flex/secret work=$(mktemp -d) name=${FLEX_PV_NAME:-none}
 
-# needs FILE VARIABLE...: the Secret has this file, with a content, and the config these keys.
-needs() {
-  [ -s "$secret/$1" ] || flex misconfigured "the Secret lacks the file $1, or it is empty"
-  for variable in "${@:2}"; do [ -n "${!variable:-}" ] || flex misconfigured "the config lacks the key of the variable $variable"; done
+# secret_has FILE...: the Secret has these files, with a content.
+secret_has() {
+  for file; do [ -s "$secret/$file" ] || flex misconfigured "the Secret lacks the file $file, or it is empty"; done
 }
-needs key FLEX_BOX
-needs known_hosts
+secret_has key known_hosts
+flex need box
 
 # on_box WORD...: runs the program on-box on the host FLEX_BOX with these arguments; its input is this one's. A shell there reads the
 # words, so they have only characters that no shell interprets, and no blank: each would be in the place of another. The program chooses
@@ -36,7 +35,8 @@ on_box() {
 
 # chap writes the login of the claim's target to files. It is the same in every run: the Secret of an earlier run cannot be read.
 chap() {
-  needs chap FLEX_PORTAL
+  secret_has chap
+  flex need portal
   printf %s "$name" >"$work/username"
   { cat "$secret/chap" && echo "$FLEX_CLAIM_UID"; } | sha256sum | head -c 32 >"$work/password"
 }

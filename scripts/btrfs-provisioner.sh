@@ -2,8 +2,8 @@
 # Subvolumes of a node's btrfs, with a size that is enforced. A volume is created aside, gets its limit there, and then its name: what has the
 # name is complete. Each step may be repeated, and no text of a user becomes part of a path.
 set -euo pipefail
-base=${FLEX_BASE_DIR:-} own=$base/.btrfs # what is in .btrfs no pod mounts
-[ -n "$base" ] || flex misconfigured "the config lacks the key base-dir"; [ "$1" != list ] || exec flex list "$own/notes"
+flex need base-dir; base=$FLEX_BASE_DIR own=$FLEX_BASE_DIR/.btrfs # what is in .btrfs no pod mounts
+[ "$1" != list ] || exec flex list "$own/notes"
 dir=$base/${FLEX_PV_NAME:?} aside=$own/$FLEX_PV_NAME note=$own/notes/$FLEX_PV_NAME uid=${FLEX_PV_NAME#pvc-}
 group=64/$((16#${uid:0:8}${uid:9:4})) # 48 random bits: with the group of another claim a pod could use up its limit
 from='"source":\{"kind":"PersistentVolumeClaim","namespace":"([a-z0-9-]+)","name":"([a-z0-9.-]+)","uid":"[^"]*","pvName":"(pvc-[0-9a-f-]{36})"\}'

@@ -7,10 +7,7 @@ secret=/etc/flex/secret work=$(mktemp -d) name=${FLEX_PV_NAME:-none} made=
 # Of the names that the storage lists only these are used. rbd reads others as an option, or as an image of another pool, also after --image.
 ours='test("\\Apvc-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\\z")'
 for file in userID userKey; do [ -r $secret/$file ] || flex misconfigured "the Secret lacks the file $file"; done
-for key in MONITORS POOL CLUSTER_ID NODE_SECRET; do
-  variable=FLEX_$key
-  [ -n "${!variable:-}" ] || flex misconfigured "the config lacks the key of the variable $variable"
-done
+flex need monitors pool cluster-id node-secret
 
 # ceph WORD...: runs rbd, and writes what it prints to the file out. It fails if there is no such image, snapshot or value. Any other
 # failure ends the run: rbd exits with an errno. The key is read from its file, since arguments can be seen.

@@ -2,9 +2,9 @@
 # A provisioner in plain bash: one directory per claim, on the node that the scheduler selected.
 set -euo pipefail
 
-[ -n "${FLEX_BASE_DIR:-}" ] || flex misconfigured "the config lacks the key base-dir"
+flex need base-dir
 # The dispatcher chooses the PV's name, pvc-UID. No text of a user becomes part of a path.
-dir=${FLEX_BASE_DIR:?}/${FLEX_PV_NAME:?}
+dir=$FLEX_BASE_DIR/${FLEX_PV_NAME:?}
 
 provision() {
   [ "$FLEX_VOLUME_MODE" = Filesystem ] || flex refuse "a directory cannot be a raw block device: request volumeMode Filesystem"

@@ -3,13 +3,13 @@
 # on a node of the storage network. It is written for one claim. flex each runs it for each claim of a batch.
 set -euo pipefail
 [ -n "${FLEX_CLAIM_UID:-}" ] || exec flex each 8 "$0" "$@"
-[ -n "${FLEX_BASE_DIR:-}" ] || flex misconfigured "the config lacks the key base-dir"
+flex need base-dir
 
 # The dispatcher chooses the PV's name, pvc-UID. No text of a user becomes part of a path.
-dir=${FLEX_BASE_DIR:?}/${FLEX_PV_NAME:?}
+dir=$FLEX_BASE_DIR/${FLEX_PV_NAME:?}
 
 provision() {
-  for key in FLEX_SERVER FLEX_EXPORT; do [ -n "${!key:-}" ] || flex misconfigured "the config lacks the key of the variable $key"; done
+  flex need server export
   [ "$FLEX_VOLUME_MODE" = Filesystem ] || flex refuse "a directory cannot be a raw block device: request volumeMode Filesystem"
   mkdir -p "$dir" # an earlier run may have made it
   chmod 0777 "$dir" # pods write there as any user

@@ -5,7 +5,7 @@ set -euo pipefail; ulimit -f 32768 # KiB: a storage may answer without an end, a
 [ -n "${FLEX_CLAIM_UID:-}" ] || exec flex each 8 "$0" "$@" # a batch: this script again, for each request
 secret=/etc/flex/secret work=$(mktemp -d) lost='' grows='' unread="there are no volumes in the answer of the storage, or one has an ID of another form; the provisioner tries again"
 export CURL_CA_BUNDLE=$secret/ca.crt # for https; there are no other CAs in the image
-[ -r $secret/header ] || flex misconfigured "the Secret lacks the file header"; [ -n "${FLEX_API:-}" ] || flex misconfigured "the config lacks the key api"
+[ -r $secret/header ] || flex misconfigured "the Secret lacks the file header"; flex need api
 
 # ask METHOD PATH [BODY [HEADER]]: sets status, and writes the answer to a file. A change without an answer may have been made, and is
 # repeated: each must be one that the storage recognizes. curl reads the login from the file: arguments can be seen.

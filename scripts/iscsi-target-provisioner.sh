@@ -5,7 +5,7 @@ set -euo pipefail
 [ -n "${FLEX_CLAIM_UID:-}" ] || exec flex each 8 "$0" "$@" # a batch: this script again, for each request
 # shellcheck source=box.sh
 . "${0%/*}/box"
-needs key FLEX_DIRECTORY FLEX_IQN
+flex need directory iqn
 iqn=$FLEX_IQN:$name
 
 provision() {

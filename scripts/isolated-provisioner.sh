@@ -7,7 +7,7 @@ set -euo pipefail
 dir=/export/${FLEX_PV_NAME:?}
 
 provision() {
-  for key in FLEX_NFS_SERVER FLEX_NFS_PATH; do [ -n "${!key:-}" ] || flex misconfigured "the config lacks the key of the variable $key"; done
+  flex need nfs-server nfs-path
   [ "$FLEX_VOLUME_MODE" = Filesystem ] || flex refuse "a directory cannot be a raw block device: request volumeMode Filesystem"
   mkdir -p "$dir" # an earlier run may have made it
   chmod 0777 "$dir"

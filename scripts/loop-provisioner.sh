@@ -2,8 +2,8 @@
 # Files of a node as disks, with a size that is enforced on any file system. This creates, grows and removes the file of a volume, without a device
 # and without a capability; scripts/loop-attacher.sh, on each node, makes disks of the files. Each step may be repeated.
 set -euo pipefail; umask 077 # no user of the node reads the files
-base=${FLEX_BASE_DIR:-} own=$base/.loop # what is in .loop no pod mounts
-[ -n "$base" ] || flex misconfigured "the config lacks the key base-dir"; [ "$1" != list ] || exec flex list "$own/notes"
+flex need base-dir; base=$FLEX_BASE_DIR own=$FLEX_BASE_DIR/.loop # what is in .loop no pod mounts
+[ "$1" != list ] || exec flex list "$own/notes"
 file=$own/${FLEX_PV_NAME:?}.img path=$base/$FLEX_PV_NAME note=$own/notes/$FLEX_PV_NAME
 size=$(((${FLEX_SIZE:-0} + 1048575) / 1048576 * 1048576)) # a disk consists of whole sectors
 # disk prints the size of the volume's disk in sectors, and nothing if the file is not attached. The kernel keeps the name of a file that was removed.

@@ -9,12 +9,13 @@ set -euo pipefail
 # One part of the path comes from the administrator (the class's parameter directory), the other from the dispatcher
 # (pvc-UID). No text of a user is part of it.
 below=${FLEX_DIRECTORY:-volumes}
-case $below in /* | *..* | *[\"\\]*) flex misconfigured "the parameter directory is $below: it must be below the export" ;; esac
+case $below in
+  /* | *..* | *[\"\\]*) flex misconfigured "the parameter directory is $below: it must be below the export" ;;
+esac
 mode=${FLEX_DIRECTORY_MODE:-0777}
 [[ $mode =~ ^[0-7]{3,4}$ ]] || flex misconfigured "the parameter directory-mode is $mode: it must be octal"
 [[ ${FLEX_QUOTA:=none} =~ ^(none|btrfs)$ ]] || flex misconfigured "quota is $FLEX_QUOTA: it must be btrfs, or absent"
-place=$below/${FLEX_PV_NAME:?}
-dir=/export/$place aside=/export/$below/.new-$FLEX_PV_NAME
+place=$below/${FLEX_PV_NAME:?} dir=/export/$place aside=/export/$below/.new-$FLEX_PV_NAME
 
 room() { [ $(($(stat -f -c '%a*%S' /export))) -ge "$1" ] || flex full "the server has less than $1 bytes free"; } # BYTES
 # alone waits for what the other runs of the server change, until file 9 is closed: one that the kubelet has not ended yet would undo its successor's work.
@@ -29,7 +30,7 @@ subvolume() {
   mv -T "$aside" "$dir"
 }
 provision() {
-  for key in FLEX_NFS_SERVER FLEX_NFS_PATH; do [ -n "${!key:-}" ] || flex misconfigured "the config lacks the key of the variable $key"; done
+  flex need nfs-server nfs-path
   [ "$FLEX_VOLUME_MODE" = Filesystem ] || flex refuse "a directory cannot be a raw block device: request volumeMode Filesystem"
   mkdir -p "/export/$below"
   case $FLEX_QUOTA in

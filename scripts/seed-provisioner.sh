@@ -4,9 +4,9 @@
 # announcement carries the claim's UID, by which its receiver recognizes a repetition.
 set -euo pipefail
 
-[ -n "${FLEX_BASE_DIR:-}" ] || flex misconfigured "the config lacks the key base-dir"
+flex need base-dir
 # The dispatcher chooses the PV's name, pvc-UID. No text of a user becomes part of a path.
-dir=${FLEX_BASE_DIR:?}/${FLEX_PV_NAME:?}
+dir=$FLEX_BASE_DIR/${FLEX_PV_NAME:?}
 
 copy() {
   [ ! -d "$dir" ] || return 0 # done by an earlier run
@@ -28,7 +28,7 @@ announce() {
 
 case $1 in
   provision)
-    [ -n "${FLEX_NOTIFY_URL:-}" ] || flex misconfigured "the config lacks the key notify-url"
+    flex need notify-url
     [ "$FLEX_VOLUME_MODE" = Filesystem ] || flex refuse "a directory cannot be a raw block device: request volumeMode Filesystem"
     copy
     announce

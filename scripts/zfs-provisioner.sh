@@ -5,7 +5,7 @@ set -euo pipefail
 [ -n "${FLEX_CLAIM_UID:-}" ] || exec flex each 8 "$0" "$@" # a batch: this script again, for each request
 # shellcheck source=box.sh
 . "${0%/*}/box"
-needs key FLEX_PARENT FLEX_NFS_SERVER
+flex need parent nfs-server
 
 # box VERB [SIZE NOTE]
 box() { on_box "$1" "$FLEX_PARENT" "$name" "${2:-0}" "${3:-none}" </dev/null; }

@@ -23,7 +23,7 @@ type verb struct {
 
 // verbs returns every verb, in the order of a script that uses them.
 func verbs() []verb {
-	all := []verb{eachVerb}
+	all := []verb{eachVerb, needVerb}
 	for _, v := range verdicts {
 		all = append(all, v.verb())
 	}

@@ -199,7 +199,7 @@ func TestScriptsNameTheKeyThatTheConfigLacks(t *testing.T) {
 			cmd, base := p.script(name, "provision")
 			cmd.Env = append(cmd.Env, variable+"=")
 			key := strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(variable, "FLEX_")), "_", "-")
-			if code, said := exitOf(t, cmd.Run()), p.says.String(); code != contract.ExitConfig || !strings.Contains(said, variable) && !strings.Contains(said, "the config lacks the key "+key) {
+			if code, said := exitOf(t, cmd.Run()), p.says.String(); code != contract.ExitConfig || said != "the config lacks the key "+key+"\n" {
 				t.Errorf("%s without %s: exit %d: %s", name, variable, code, said)
 			}
 			if made, err := os.ReadDir(base); err != nil || len(made) > 0 {

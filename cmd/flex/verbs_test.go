@@ -51,6 +51,20 @@ func TestAVerdictHasItsCodeAndItsReason(t *testing.T) {
 	}
 }
 
+func TestAKeyThatIsNeededHasAValue(t *testing.T) {
+	p := newPod(t, contract.Provision, 1)
+	p.env["FLEX_BASE_DIR"], p.env["FLEX_NFS_SERVER"] = "/srv", ""
+	for want, keys := range map[int][]string{contract.ExitDone: {"base-dir"}, contract.ExitConfig: {"base-dir", "nfs-server"}, contract.ExitUsage: {}} {
+		p.says.Reset()
+		if code := p.flex(append([]string{"need"}, keys...)...); code != want {
+			t.Errorf("need %q: exit %d", keys, code)
+		}
+		if said := p.says.String(); want == contract.ExitConfig && said != "the config lacks the key nfs-server\n" {
+			t.Errorf("it says %q", said)
+		}
+	}
+}
+
 func TestEveryVerdictIsOneOfTheContract(t *testing.T) {
 	seen := map[contract.Verdict]bool{}
 	for _, v := range verdicts {

@@ -19,11 +19,13 @@ type verdict struct {
 	does    string
 }
 
+var misconfigured = verdict{"misconfigured", contract.ExitConfig, false, "say to the administrator what is wrong with the config, before anything is created"}
+
 var verdicts = []verdict{
 	{"refuse", contract.ExitBadRequest, true, "say to the claim's user why this claim cannot be served as it is"},
 	{"full", contract.ExitCapacity, true, "say to the claim's user that there is no room, or that a quota is used up"},
 	{"again", contract.ExitTempFail, true, "say to the claim's user why this failed, and is tried again"},
-	{"misconfigured", contract.ExitConfig, false, "say to the administrator what is wrong with the config, before anything is created"},
+	misconfigured,
 	{"denied", contract.ExitNoPerm, false, "say to the administrator which credentials were refused, before anything is created"},
 }
 
