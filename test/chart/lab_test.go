@@ -144,12 +144,12 @@ func TestReleaseInTheLab(t *testing.T) {
 	l.kubectl("label", "namespace", namespace, "pod-security.kubernetes.io/enforce=restricted")
 	l.install()
 	l.underLoad(
-		l.guardsTheOtherNamespace,
 		func() {
 			l.helm("upgrade", repository+"/deploy/chart", "--values", l.values, "--set", "image.tag=next,replicas=3")
 		},
 		func() { l.helm("rollback", "1") },
 	)
+	l.guardsTheOtherNamespace()
 
 	l.uninstall(1)
 	l.onlyWhatIsKept()
@@ -164,12 +164,11 @@ func TestReleaseInTheLab(t *testing.T) {
 
 // underLoad upgrades an installation that has two replicas of the image dev to three of the image
 // next while claims are provisioned, and goes back while they are deleted. The claim "kept" stays.
-func (l lab) underLoad(installed, upgrade, back func()) {
+func (l lab) underLoad(upgrade, back func()) {
 	l.Helper()
 	l.deployed("localhost/flex-dispatcher:dev 2")
 	l.claims("kept")
 	l.bound("kept")
-	installed()
 
 	l.claims(named("a")...)
 	upgrade()

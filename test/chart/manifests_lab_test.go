@@ -27,7 +27,7 @@ func TestManifestsInTheLab(t *testing.T) {
 			apply("dev", 2)()
 			l.run(repository + "/hack/cinder-secret.sh")
 			l.class()
-			l.underLoad(func() {}, apply("next", 3), apply("dev", 2))
+			l.underLoad(apply("next", 3), apply("dev", 2))
 
 			l.kubectl("delete", "pvc", "kept")
 			l.noVolumesBut(0)
@@ -65,7 +65,7 @@ func (l lab) manifests(way, tag string, replicas int) string {
 	return file
 }
 
-// class makes the class of the README, with fewer slots, so that claims wait while the dispatchers
+// class creates the class of the README, with fewer slots, so that claims wait while the dispatchers
 // are replaced.
 func (l lab) class() {
 	l.Helper()

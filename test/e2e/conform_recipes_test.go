@@ -34,7 +34,7 @@ type recipe struct {
 }
 
 const (
-	// byNode is not claimed by directories of nodes, of which no list shows all, nor are the others.
+	// byNode are what directories do not claim: nothing lists them, and they have no Secret, growth, batch or clone.
 	byNode = "list secret expand expand-killed batch clone quiet"
 	many   = "refuses: {accessModes: [ReadWriteMany]}\n"
 	block  = "refuses: {volumeMode: Block}\n"

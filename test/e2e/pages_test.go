@@ -3,9 +3,11 @@
 package e2e
 
 import (
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -17,12 +19,12 @@ import (
 
 // lookedUp are the pages whose commands are for one situation each. Those of the pages that are
 // followed from top to bottom are run by hack/run-docs.sh.
-var lookedUp = []string{"troubleshoot", "configuration", "kubectl-flex"}
+var lookedUp = []string{"troubleshoot", "configuration", "kubectl-flex", "operate", "upgrade"}
 
 // elsewhere are commands of these pages that do not run here, and why.
 var elsewhere = map[string]string{
-	"kubectl flex conform gold": "TestConformOfShippedClassesKeepsAll",
-	"kubectl flex conform gold --mount=registry.example/busybox:1 --provoke=provoke.yaml": "TestConformOfShippedClassesKeepsAll",
+	"kubectl flex conform gold": "TestConformOfRecipesKeepsAll",
+	"kubectl flex conform gold --mount=registry.example/busybox:1 --provoke=provoke.yaml": "TestConformOfRecipesKeepsAll",
 	"kubectl kustomize overlay | kubectl flex validate --filename=-":                      "the overlay is the reader's",
 	"kubectl delete namespace --selector=flex-provisioner.io/conform":                     "it may meet TestConform at work",
 	"make build": "a checkout is built by it",
@@ -68,9 +70,11 @@ func TestTheCommandsOfRemediesAreUnderstood(t *testing.T) {
 	w.must(err, "find the plugin")
 	cluster, err := filepath.Abs("../cluster/kubectl.sh")
 	w.must(err, "find kubectl")
-	dir := t.TempDir()
+	dir, listed := t.TempDir(), maps.Clone(answers)
+	maps.Copy(listed, elsewhere)
 	for _, page := range lookedUp {
 		for _, command := range commandsOf(w, "../../docs/"+page+".md") {
+			delete(listed, command)
 			if elsewhere[command] != "" {
 				continue
 			}
@@ -88,6 +92,9 @@ func TestTheCommandsOfRemediesAreUnderstood(t *testing.T) {
 				t.Errorf("%s: %s: %v\n%s", page, command, err, out)
 			}
 		}
+	}
+	for command := range listed {
+		t.Errorf("no page has the command %s", command)
 	}
 }
 
@@ -134,13 +141,15 @@ func inTheLab(names []string, command string) string {
 	return command
 }
 
+var bashBlock = regexp.MustCompile("\n *```bash\n")
+
 // commandsOf returns the lines of a page's blocks that are marked bash, without comments.
 func commandsOf(w *world, page string) []string {
 	w.t.Helper()
 	text, err := os.ReadFile(page)
 	w.must(err, "read a page")
 	var out []string
-	for _, block := range strings.Split(string(text), "\n```bash\n")[1:] {
+	for _, block := range bashBlock.Split(string(text), -1)[1:] {
 		block, _, _ = strings.Cut(block, "```")
 		for line := range strings.Lines(block) {
 			if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") && !slices.Contains(out, line) {
