@@ -46,7 +46,7 @@ func (r *Run) runsOf(ctx context.Context, uid types.UID, verb contract.Verb) ([]
 	return out, nil
 }
 
-// firstRun returns the first run of provision for a claim that has ended so.
+// firstRun returns the first run of provision for a claim of which ended says so, when there is one.
 func (r *Run) firstRun(ctx context.Context, c *claim, ended func(ran) bool) (first ran, err error) {
 	err = r.until(ctx, r.limit(), "a run of the claim "+c.Name+" to end", func(ctx context.Context) (bool, error) {
 		all, err := r.runsOf(ctx, c.UID, contract.Provision)

@@ -78,7 +78,7 @@ func TestARecordOfANewerDispatcherAsksForTheNewerPlugin(t *testing.T) {
 		}
 		r := why(c, claim.UID)
 		lastLines(c, r, 3)
-		if r.Reason != reason.RecordTooNew || !strings.Contains(r.Cause, "is of a newer dispatcher than this kubectl flex") ||
+		if r.Reason != reason.RecordTooNew || !strings.Contains(r.Cause, "is of a newer release than this program") ||
 			!strings.HasPrefix(r.Remedy, "install the kubectl flex of the dispatcher's release") || !strings.Contains(r.Remedy, "docs/upgrade.md#back") {
 			c.T.Errorf("got %+v", r)
 		}

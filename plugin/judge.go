@@ -56,7 +56,6 @@ func (r *Report) fail(p decide.Problem) {
 // doubtPlugin says that this program may be what does not know a record: the dispatcher of a cluster is
 // upgraded first.
 func (r *Report) doubtPlugin() {
-	r.Cause = strings.Replace(r.Cause, "than this one", "than this kubectl flex", 1)
 	r.Remedy = "install the kubectl flex of the dispatcher's release. If that says the same, " + r.Remedy
 }
 
@@ -234,16 +233,19 @@ func isIdle(action decide.Action) bool {
 // judgeFailure says why a run failed, as its event does. A container's message is part of the cause,
 // whatever it says.
 func judgeFailure(r *Report, o *observe.Observation, last decide.Run) {
+	said, where := quote.Lines(last.Outcome.Message), ""
+	if said == "" {
+		where = runs.WhereOutput(last.Outcome, o.Jobs[last.Name]) // other output is below
+	}
 	note := runs.WhyNotStarted(last.Outcome) // the chain says how which Job ended
 	if note.Cause == "" {
-		note.Cause = act.FailureNote(o, decide.RecordOutcome{Run: last}, o.Jobs[last.Name])
+		note.Cause = act.FailureNote(o, decide.RecordOutcome{Run: last}, o.Jobs[last.Name], where)
 	}
 	_, _, why := act.EventTarget(o, last)
 	r.fail(decide.Problem{Reason: why, Note: note})
 	r.failed = string(last.Outcome.Verdict)
-	if said := quote.Lines(last.Outcome.Message); contract.ForClaim(said) == "" && !strings.Contains(r.Cause, said) {
-		// It is of a Job, which only an administrator may read. The cause need not say where it is: it is here.
-		r.Cause = strings.Replace(r.Cause, runs.WhereOutput(last.JobNamespace(), last.Name)+"; ", "", 1) + ". " + sourceOf(last) + ": " + said
+	if contract.ForClaim(said) == "" && !strings.Contains(r.Cause, said) {
+		r.Cause += ". " + sourceOf(last) + ": " + said // of a Job, which only an administrator may read
 	}
 	if r.Remedy == "" {
 		r.Remedy = remedyFor(r, last)

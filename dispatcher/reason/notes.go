@@ -258,7 +258,7 @@ func annotateJob(namespace, job, annotation string) string {
 // WrittenByNewer says that a UID is left alone since a later dispatcher has written its record.
 func WrittenByNewer(namespace, job string) Note {
 	return Note{
-		fmt.Sprintf("the record of the Job %s/%s is of a newer dispatcher than this one, so nothing is done for the claim and its volume", cmp.Or(namespace, "NAMESPACE"), job),
+		fmt.Sprintf("the record of the Job %s/%s is of a newer release than this program, so nothing is done for the claim and its volume", cmp.Or(namespace, "NAMESPACE"), job),
 		"install the newer dispatcher again, as long as this record is needed: docs/upgrade.md#back",
 	}
 }

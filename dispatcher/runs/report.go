@@ -49,7 +49,7 @@ func IsReported(claim *corev1.PersistentVolumeClaim, want map[string]string) boo
 }
 
 // MessageParts returns the remedy for a container that could not start or lacked memory, and the
-// image's message for the claim's user or, without one, where the administrator finds the output.
+// image's message for the claim's user.
 func MessageParts(out Outcome, job *batchv1.Job) (parts []string) {
 	if why := WhyNotStarted(out); why.Cause != "" {
 		return append(parts, why.String())
@@ -62,17 +62,18 @@ func MessageParts(out Outcome, job *batchv1.Job) (parts []string) {
 		parts = append(parts, reason.MayNotWritePVs)
 	}
 	if message := contract.ForClaim(out.Message); message != "" {
-		return append(parts, message)
+		parts = append(parts, message)
 	}
-	if out.Message == "" && out.Verdict != contract.Unlisted {
-		return parts
-	}
-	return append(parts, WhereOutput(job.Namespace, job.Name))
+	return parts
 }
 
-// WhereOutput says where an administrator finds the output of the run of a Job.
-func WhereOutput(namespace, job string) string {
-	return fmt.Sprintf("an administrator finds its output by kubectl -n %s describe job %s", namespace, job)
+// WhereOutput says where an administrator finds the output of a run. It is empty if there is none, or
+// if the message for the claim's user says it.
+func WhereOutput(out Outcome, job *batchv1.Job) string {
+	if WhyNotStarted(out).Cause != "" || contract.ForClaim(out.Message) != "" || out.Message == "" && out.Verdict != contract.Unlisted {
+		return ""
+	}
+	return fmt.Sprintf("an administrator finds its output by kubectl -n %s describe job %s", job.Namespace, job.Name)
 }
 
 // lacksPermission reports whether the API server has refused a container what it needs for a PV, as
