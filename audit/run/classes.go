@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/cut"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
@@ -64,7 +65,7 @@ func (a *Auditor) Classes(ctx context.Context, names ...string) ([]Class, error)
 func (a *Auditor) class(ctx context.Context, class *storagev1.StorageClass) (Class, error) {
 	out, ns := Class{Name: class.Name}, config.NamespaceFor(class, a.Namespace)
 	var found []*corev1.ConfigMap
-	configs := metav1.ListOptions{LabelSelector: contract.LabelType + "=" + contract.TypeConfig, Limit: largeOfAPage}
+	configs := metav1.ListOptions{LabelSelector: contract.LabelType + "=" + contract.TypeConfig, Limit: cluster.LargeOfAPage}
 	err := each(ctx, a.Client.CoreV1().ConfigMaps(ns).List, configs, func(cm *corev1.ConfigMap) {
 		if serves(cm, class) {
 			found = append(found, cut.Config(cm))
@@ -86,9 +87,6 @@ func (a *Auditor) class(ctx context.Context, class *storagev1.StorageClass) (Cla
 	}
 	return out, nil
 }
-
-// largeOfAPage is how many ConfigMaps are listed at a time: each may have 1 MiB.
-const largeOfAPage = 20
 
 // serves reports whether a ConfigMap is the one that a class names, or is labelled for it.
 func serves(cm *corev1.ConfigMap, class *storagev1.StorageClass) bool {

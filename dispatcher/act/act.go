@@ -3,6 +3,7 @@ package act
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -116,7 +117,7 @@ const repeatAfter, repeatRarely, retellAfter = 10 * time.Minute, 30 * time.Minut
 func (a *Actor) retold(o *observe.Observation, d decide.ReportProblem) Result {
 	result, again := a.requeueAt(o.Earlier(d.Until)), repeatRarely
 	switch {
-	case a.dropsWarnings(namespaceToldIn(o)):
+	case slices.ContainsFunc(concerned(o), func(about object) bool { return a.dropsWarnings(about.GetNamespace()) }):
 		again = retellAfter
 	case reason.WaitsForAdministrator(d.Problem.Reason):
 		again = repeatAfter
@@ -125,22 +126,6 @@ func (a *Actor) retold(o *observe.Observation, d decide.ReportProblem) Result {
 		result.RequeueAfter = again
 	}
 	return result
-}
-
-// namespaceToldIn returns the namespace of the object on which a problem is reported.
-func namespaceToldIn(o *observe.Observation) string {
-	switch {
-	case o.Holder != nil:
-		return o.Holder.Namespace
-	case o.Claim != nil:
-		return o.Claim.Namespace
-	case o.PV != nil:
-		return ""
-	}
-	for _, job := range jobs.InOrder(o.Jobs) {
-		return job.Namespace
-	}
-	return ""
 }
 
 // dropsWarnings reports whether an event about an object of a namespace would not be recorded now,

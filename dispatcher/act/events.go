@@ -10,6 +10,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/klog/v2"
 
@@ -54,21 +55,34 @@ func (a *Actor) reportProblem(o *observe.Observation, p decide.Problem) {
 			a.emit(o.Provision.From, nil, corev1.EventTypeWarning, p.Reason, note)
 		}
 	}
+	for _, about := range concerned(o) {
+		a.emit(about, related, corev1.EventTypeWarning, p.Reason, note)
+	}
+}
+
+// concerned returns the objects on which a problem of a UID is reported.
+func concerned(o *observe.Observation) (out []object) {
 	switch {
 	case o.Holder != nil:
-		a.emit(o.Holder, related, corev1.EventTypeWarning, p.Reason, note)
+		return []object{o.Holder}
 	case o.Claim != nil:
-		a.emit(o.Claim, related, corev1.EventTypeWarning, p.Reason, note)
+		return []object{o.Claim}
 	case o.PV != nil:
-		a.emit(o.PV, related, corev1.EventTypeWarning, p.Reason, note)
-	default:
-		for _, job := range jobs.InOrder(o.Jobs) {
-			a.emit(job, related, corev1.EventTypeWarning, p.Reason, note)
-		}
-		if len(o.Jobs) == 0 && o.Left != nil {
-			a.emit(o.Left, related, corev1.EventTypeWarning, p.Reason, note)
-		}
+		return []object{o.PV}
 	}
+	for _, job := range jobs.InOrder(o.Jobs) {
+		out = append(out, job)
+	}
+	if len(out) == 0 && o.Left != nil {
+		out = append(out, o.Left)
+	}
+	return out
+}
+
+// object is what an event is about.
+type object interface {
+	runtime.Object
+	metav1.Object
 }
 
 // ReportDropped reports on the leader's lease that config namespaces were served before and are not
@@ -173,7 +187,7 @@ func (a *Actor) emitOutcome(o *observe.Observation, d decide.RecordOutcome) {
 		}
 		a.emitDiffers(o, d, job)
 	case !d.Success:
-		a.emit(regarding, job, corev1.EventTypeWarning, bad, FailureNote(o, d, job))
+		a.emit(regarding, job, corev1.EventTypeWarning, bad, FailureNote(o, d, job, runs.WhereOutput(d.Run.Outcome, job)))
 	}
 }
 
@@ -223,11 +237,14 @@ func successNote(o *observe.Observation, d decide.RecordOutcome) string {
 	return note
 }
 
-// FailureNote says the cause of a failure, in the image's own message if there is one, and what
-// happens next.
-func FailureNote(o *observe.Observation, d decide.RecordOutcome, job *batchv1.Job) string {
+// FailureNote says the cause of a failure, in the image's own message if there is one, where its
+// output is, if that is not empty, and what happens next.
+func FailureNote(o *observe.Observation, d decide.RecordOutcome, job *batchv1.Job, whereOutput string) string {
 	out := d.Run.Outcome
 	parts := runs.MessageParts(out, job)
+	if whereOutput != "" {
+		parts = append(parts, whereOutput)
+	}
 	if fault := provisionFault(o, d.Run); fault != "" {
 		parts = append(parts, fault)
 	}

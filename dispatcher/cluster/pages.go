@@ -38,9 +38,9 @@ func (b *builder) volumes() cache.SharedIndexInformer {
 	})
 }
 
-// largeOfAPage is how many ConfigMaps a page has, or revisions, which hold what is in one: each may
+// LargeOfAPage is how many ConfigMaps a page has, or revisions, which hold what is in one: each may
 // have 1 MiB.
-const largeOfAPage = 20
+const LargeOfAPage = 20
 
 // configs returns the informer of a namespace's ConfigMaps that a selector selects.
 func (b *builder) configs(namespace, selector string) cache.SharedIndexInformer {
@@ -64,7 +64,7 @@ func large[L runtime.Object](
 ) *cache.ListWatch {
 	return &cache.ListWatch{
 		ListWithContextFunc: inPages(func(ctx context.Context, o metav1.ListOptions) (L, error) {
-			o.LabelSelector, o.Limit = selector, min(o.Limit, largeOfAPage)
+			o.LabelSelector, o.Limit = selector, min(o.Limit, LargeOfAPage)
 			return list(ctx, o)
 		}),
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {

@@ -127,16 +127,23 @@ func HeadOf(job *batchv1.Job) Head {
 
 // IsNewer reports whether a later dispatcher has written the record of a Job, in a version that this
 // one does not know. An upgrade that was rolled back leaves such Jobs.
-func IsNewer(job *batchv1.Job) bool { return recordVersionOf(job) > recordVersion }
+func IsNewer(job *batchv1.Job) bool { return lastingOf(job).Version > recordVersion }
 
-// recordVersionOf returns the version of a Job's record, whatever else its head holds.
-func recordVersionOf(job *batchv1.Job) int {
-	var head struct{ Version int }
+// lasting is what the head of every version holds.
+type lasting struct {
+	Version int
+	Sources []string
+}
+
+// lastingOf returns that of a Job's record, whatever else its head holds, and nothing where that is
+// damaged.
+func lastingOf(job *batchv1.Job) lasting {
+	var head lasting
 	line, _, _ := strings.Cut(job.Annotations[AnnRecord], "\n")
 	if json.Unmarshal([]byte(line), &head) != nil {
-		return 0
+		return lasting{}
 	}
-	return head.Version
+	return head
 }
 
 // RecordOf returns what a Job records of a claim. It has nothing but the UID where that is damaged.
@@ -148,14 +155,7 @@ func RecordOf(job *batchv1.Job, uid string) Record {
 
 // SourcesOf returns the PVs whose volumes a Job's runs clone, whatever else its head holds: a volume
 // was deleted while the Job of a newer dispatcher copied it.
-func SourcesOf(job *batchv1.Job) []string {
-	var head struct{ Sources []string }
-	line, _, _ := strings.Cut(job.Annotations[AnnRecord], "\n")
-	if json.Unmarshal([]byte(line), &head) != nil {
-		return nil
-	}
-	return head.Sources
-}
+func SourcesOf(job *batchv1.Job) []string { return lastingOf(job).Sources }
 
 // FirstNamespace returns the namespace of the first claim that a Job serves.
 func FirstNamespace(job *batchv1.Job) string {
@@ -202,7 +202,7 @@ func ChangedRecords(old, now *batchv1.Job) []string {
 // newer version is not changed, since what this dispatcher does not know of it would be lost.
 func Recorded(job *batchv1.Job, change func(*Record), uids ...string) (map[string]string, error) {
 	if IsNewer(job) {
-		return nil, fmt.Errorf("the record of the Job %s/%s has the version %d, and this dispatcher knows %d", job.Namespace, job.Name, recordVersionOf(job), recordVersion)
+		return nil, fmt.Errorf("the record of the Job %s/%s has the version %d, and this dispatcher knows %d", job.Namespace, job.Name, lastingOf(job).Version, recordVersion)
 	}
 	all := Records(job)
 	for i := range all {
