@@ -95,7 +95,7 @@ func TestEveryPolicyIsAppliedBoundAndFailsClosed(t *testing.T) {
 // The policies that guard what provisioning pods do name all config namespaces.
 func TestPoliciesOfProvisionersNameEveryConfigNamespace(t *testing.T) {
 	texts, _ := policies(t)
-	for _, name := range []string{"flex-provisioner-pv", "flex-provisioner-secret", "flex-pv-source", "flex-provisioner-gate", "flex-provisioner-record", "flex-provisioner-record-pods", "flex-provisioner-record-revisions", "flex-provisioner-other-pods", "flex-config"} {
+	for _, name := range []string{"flex-provisioner-pv", "flex-provisioner-secret", "flex-pv-source", "flex-provisioner-gate", "flex-provisioner-level", "flex-provisioner-record", "flex-provisioner-record-pods", "flex-provisioner-record-revisions", "flex-provisioner-other-pods", "flex-config"} {
 		if !strings.Contains(texts[name], "['flex-provisioner', '"+nodeDirectories+"'") && !strings.Contains(texts[name], "[flex-provisioner, "+nodeDirectories) {
 			t.Errorf("the policy %s does not name the config namespaces", name)
 		}

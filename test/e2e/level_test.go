@@ -19,7 +19,7 @@ import (
 func TestNoPodRunsInANamespaceOfConfigsWithoutALevel(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "level")
-	shipped, err := kube.AdmissionregistrationV1().ValidatingAdmissionPolicies().Get(w.ctx(), "flex-provisioner-gate", metav1.GetOptions{})
+	shipped, err := kube.AdmissionregistrationV1().ValidatingAdmissionPolicies().Get(w.ctx(), "flex-provisioner-level", metav1.GetOptions{})
 	w.must(err, "get the policy")
 	spec := shipped.Spec.DeepCopy()
 	names := &spec.MatchConstraints.NamespaceSelector.MatchExpressions[0].Values
