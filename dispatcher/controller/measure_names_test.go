@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/component-base/metrics"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
@@ -28,7 +27,7 @@ func ofUser(c *corev1.PersistentVolumeClaim) {
 // page is all of /metrics.
 func (w *world) page() string {
 	answer := httptest.NewRecorder()
-	metrics.HandlerFor(w.metrics, metrics.HandlerOpts{}).ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	w.metrics.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	return answer.Body.String()
 }
 

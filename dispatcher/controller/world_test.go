@@ -7,7 +7,6 @@ import (
 
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/component-base/metrics"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/controller"
@@ -28,7 +27,7 @@ func TestMain(m *testing.M) {
 type world struct {
 	*fakecluster.Cluster
 	options controller.Options
-	metrics metrics.KubeRegistry // of the dispatcher that was made last
+	metrics *registry // of the dispatcher that was made last
 	// recorder is what dispatchers record events with; nil: the cluster's own.
 	recorder func(events.EventRecorder) events.EventRecorder
 }
@@ -55,7 +54,7 @@ func (w *world) newDispatcher(p *fakecluster.Process) (fakecluster.Dispatcher, e
 	if err != nil {
 		return nil, err
 	}
-	w.metrics = metrics.NewKubeRegistry()
+	w.metrics = newRegistry()
 	c.RegisterMetrics(w.metrics)
 	return c, nil
 }
