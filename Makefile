@@ -23,7 +23,7 @@ SCENARIOS := TestWorkIsLinear|TestABurstI|TestANewLeaderLooks|TestFailedJobsThat
 SKEW := TestEachStateThatAVersion|TestARecordOfANewerVersion|TestANameThatIsNot|TestTheStoriesOfThe
 SLOW := ^($(WALKS)|$(PROCESSES)|$(KILL_POINTS)|$(SCENARIOS)|$(SKEW)|$(LARGE))
 # A test is over before its garbage matters.
-GO_TEST := GOGC=400 go test -p 4 -timeout 20m
+GO_TEST := GOGC=400 go test -ldflags=-w -p 4 -timeout 20m
 SCRIPTS = $(shell git ls-files '*.sh') .ci/run
 
 .PHONY: help
