@@ -99,23 +99,24 @@ func (b *Observer) scheduledToday(job *batchv1.Job) (config.Config, bool) {
 	return b.ScheduledToday(judged.Config), judged.Damaged == nil
 }
 
-// observeProbes finds the Jobs that cannot start behind which a run of the UID would wait.
+// observeProbes finds the Jobs that cannot start behind which a run of the UID would wait. The runs of
+// all verbs mostly start with the same, and what is stuck is then found once.
 func (b *Observer) observeProbes(_ context.Context, _ cluster.Reader, o *Observation) error {
-	o.View.Provision.Probe = b.probeBefore(o, contract.Provision, o.View.Provision)
-	o.View.Delete.Probe = b.probeBefore(o, contract.Delete, o.View.Delete)
-	o.View.Expand.Probe = b.probeBefore(o, contract.Expand, o.View.Expand)
-	return nil
-}
-
-// probeBefore returns the oldest Job that cannot start and has what a run of a verb would start
-// with, or nil.
-func (b *Observer) probeBefore(o *Observation, verb contract.Verb, t decide.Target) *decide.Problem {
-	if t.Problem != nil || !t.RevisionStored {
-		return nil
-	}
-	start := o.StartOf(verb)
-	for _, one := range b.Caches.StuckLike(start.Revision, start.Nodes, b.Clock.Now()).Believed(o.NodeOfCancelled(verb)) {
-		return &decide.Problem{Reason: one.Reason, Note: reason.BehindProbe(one.Namespace, one.Name, noteOf(one.Job, one.Stuck))}
+	stuck := map[slots.Start]cluster.StuckJobs{}
+	for verb, target := range map[contract.Verb]*decide.Target{
+		contract.Provision: &o.View.Provision, contract.Delete: &o.View.Delete, contract.Expand: &o.View.Expand,
+	} {
+		if target.Problem != nil || !target.RevisionStored {
+			continue
+		}
+		start := o.StartOf(verb)
+		if _, known := stuck[start]; !known {
+			stuck[start] = b.Caches.StuckLike(start.Revision, start.Nodes, b.Clock.Now())
+		}
+		if believed := stuck[start].Believed(o.NodeOfCancelled(verb)); len(believed) > 0 {
+			oldest := believed[0]
+			target.Probe = &decide.Problem{Reason: oldest.Reason, Note: reason.BehindProbe(oldest.Namespace, oldest.Name, noteOf(oldest.Job, oldest.Stuck))}
+		}
 	}
 	return nil
 }

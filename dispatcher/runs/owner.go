@@ -17,7 +17,7 @@ import (
 // behind: the garbage collector takes the owner off it, the Job controller counts it no more, and
 // its container runs on. The label that the Job controller has put on it still names its Job.
 func IsPodOf(pod *corev1.Pod, job *batchv1.Job) bool {
-	if owner := metav1.GetControllerOf(pod); owner != nil {
+	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
 		return owner.UID == job.UID
 	}
 	return pod.Labels[batchv1.ControllerUidLabel] == string(job.UID)
@@ -31,14 +31,14 @@ func PodsOf(job *batchv1.Job, pods []*corev1.Pod) []*corev1.Pod {
 // IsLeft reports whether a pod was left behind by its Job, which is being deleted: nothing deletes
 // it with the Job any more.
 func IsLeft(pod *corev1.Pod, job *batchv1.Job) bool {
-	return job.DeletionTimestamp != nil && metav1.GetControllerOf(pod) == nil
+	return job.DeletionTimestamp != nil && metav1.GetControllerOfNoCopy(pod) == nil
 }
 
 // IsLeftGated reports whether a pod waits for the dispatcher's gate although its Job was deleted
 // without it. The API server deletes a Job in this way unless it is asked for another, and nothing
 // else knows the pod then: it once took a slot for ever, and no event said so.
 func IsLeftGated(pod *corev1.Pod) bool {
-	return pod.DeletionTimestamp == nil && hasGate(pod) && metav1.GetControllerOf(pod) == nil
+	return pod.DeletionTimestamp == nil && hasGate(pod) && metav1.GetControllerOfNoCopy(pod) == nil
 }
 
 // LeftGatedNote says what such a pod waits for, and what an administrator can do. It follows the

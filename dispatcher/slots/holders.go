@@ -53,8 +53,8 @@ func (s *Slots) holders(at ClassKey) []holder {
 func (s *Slots) allHolders(at ClassKey) []holder {
 	counted, now := map[string]holder{}, s.clock.Now()
 	for _, job := range s.caches.Jobs.In(at.Namespace).By(cluster.ByUnfinished, at.Label) {
-		if s.HoldsSlot(job) {
-			counted[job.Name] = s.holderOf(job)
+		if pods := s.caches.PodsOf(job); runs.HoldsSlot(job, pods, now) {
+			counted[job.Name] = holder{flowOf(job), job.Name, runs.OverdueOn(job, pods, now)}
 		}
 	}
 	for _, pod := range s.caches.Pods.In(at.Namespace).By(cluster.ByUnfinished, at.Label) {
@@ -63,7 +63,7 @@ func (s *Slots) allHolders(at ClassKey) []holder {
 			continue
 		}
 		if job := s.caches.Jobs.Named(at.Namespace + "/" + name); job != nil {
-			counted[name] = s.holderOf(job)
+			counted[name] = holder{flowOf(job), name, runs.OverdueOn(job, s.caches.PodsOf(job), now)}
 			continue
 		}
 		h := holder{Flow: Flow{Verb: contract.Verb(pod.Labels[jobs.LabelVerb])}, name: "pod " + pod.Name}
@@ -75,10 +75,6 @@ func (s *Slots) allHolders(at ClassKey) []holder {
 	return slices.SortedFunc(maps.Values(counted), func(x, y holder) int {
 		return cmp.Or(-cmp.Compare(x.overdueOn, y.overdueOn), cmp.Compare(x.name, y.name))
 	})
-}
-
-func (s *Slots) holderOf(job *batchv1.Job) holder {
-	return holder{flowOf(job), job.Name, runs.OverdueOn(job, s.caches.PodsOf(job), s.clock.Now())}
 }
 
 // HoldsSlot reports whether a Job uses a slot of its class: until the containers of its pod have
