@@ -48,7 +48,7 @@ func (a *Actor) storeRevision(ctx context.Context, o *observe.Observation) (Resu
 	}, metav1.CreateOptions{FieldManager: patch.FieldManager})
 	switch {
 	case apierrors.IsAlreadyExists(err):
-		return Result{RequeueAfter: cacheLag, Hint: &observe.Hint{UnseenRevision: src.Revision()}}, nil
+		return learned(observe.Hint{UnseenRevision: src.Revision(), UnseenFrom: a.Clock.Now().Add(cacheLag)}), nil
 	case err != nil:
 		return Result{}, fmt.Errorf("store the config revision %s: %w", src.Revision(), err)
 	default:

@@ -171,3 +171,18 @@ func TestARevisionWithoutItsLabelIsReported(t *testing.T) {
 		w.Until("the claim is bound", 5*time.Second, w.IsBound("data"))
 	})
 }
+
+// The event told users of a damage that there was not, if the watch was 50 ms late.
+func TestARevisionThatTheWatchDoesNotShowYetIsNotReported(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.SetUpGold(fakecluster.Works)
+		w.Start()
+		w.Server.DelayWatches("controllerrevisions", true)
+		w.CreateClaim("data")
+		w.Advance(8 * time.Second)
+		w.MustEmit(onData, "RevisionDamaged", 0)
+		w.Server.DelayWatches("controllerrevisions", false)
+		w.Until("the claim is bound", 5*time.Second, w.IsBound("data"))
+		w.MustEmit(onData, "RevisionDamaged", 0)
+	})
+}

@@ -25,8 +25,9 @@ type Hint struct {
 	Returned       int
 	NoReturnBefore time.Time
 	// UnseenRevision is the config revision, "namespace/name", that could not be stored since it
-	// exists.
+	// exists, UnseenFrom is when the caches show it at the latest if it is watched.
 	UnseenRevision string
+	UnseenFrom     time.Time
 	// ReleasedFor is the UID of the PV for which this dispatcher has released the record of a
 	// provision.
 	ReleasedFor string
@@ -43,7 +44,9 @@ func (h Hint) Merge(later Hint) Hint {
 	if later.RefusedPV != "" {
 		h.RefusedPV, h.RefusedWhy = later.RefusedPV, later.RefusedWhy
 	}
-	h.UnseenRevision = cmp.Or(later.UnseenRevision, h.UnseenRevision)
+	if later.UnseenRevision != "" {
+		h.UnseenRevision, h.UnseenFrom = later.UnseenRevision, later.UnseenFrom
+	}
 	if later.Cancelled > 0 {
 		h.Cancelled, h.NotBefore = later.Cancelled, later.NotBefore
 	}

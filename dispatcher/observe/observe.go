@@ -114,7 +114,7 @@ func (b *Observer) isContested(o *Observation) bool {
 // apply completes the runs with what claim, PV and hint say about them.
 func (o *Observation) apply(hint Hint) {
 	if target := &o.View.Provision; target.Problem == nil && o.StoredRevision == nil && target.Revision != "" && target.Revision == hint.UnseenRevision {
-		target.Problem = unseenRevision(target.Revision)
+		target.Problem = unseenRevision(target.Revision, hint.UnseenFrom)
 	}
 	o.View.NotBefore, o.View.NoReturnBefore, o.View.Refused = hint.NotBefore, hint.NoReturnBefore, hint.Refused
 	o.View.Volume.ReleasedHere = hint.ReleasedFor != "" && hint.ReleasedFor == o.View.Volume.UID

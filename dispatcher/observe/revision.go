@@ -13,11 +13,12 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/resolve"
 )
 
-// unseenRevision returns the problem that a revision exists and is not watched.
-func unseenRevision(name string) *decide.Problem {
+// unseenRevision returns the problem that a revision exists and is not watched. It is one from the
+// given time on.
+func unseenRevision(name string, from time.Time) *decide.Problem {
 	p := decide.Problemf(reason.RevisionDamaged, "the ControllerRevision %s lacks its label %s=%s", name, config.LabelManagedBy, config.ManagedBy).
 		Remedyf("add the label, or delete the ControllerRevision")
-	p.RetryAfter = time.Minute
+	p.From, p.RetryAfter = from, time.Minute
 	return p
 }
 
