@@ -77,7 +77,7 @@ func (d *Dispatcher) judgeWaiting(r *Report, o *observe.Observation, a decide.Aw
 		return
 	}
 	cfg := o.ConfigFor(a.Verb).Config
-	holders := slots.New(d.caches, d.Clock, func(types.UID) {}).Holders(slots.KeyOf(cfg.Source))
+	holders := slots.New(d.caches, d.Clock, func(types.UID) {}).Holders(slots.KeyOf(cfg.Source), cfg.MaxParallel)
 	r.fail(decide.Problem{Reason: reason.WaitingForSlot, Note: reason.AllSlotsUsed(cfg.MaxParallel, cfg.Source.Class, holders)})
 	r.State = Working
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/audit"
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
 // List returns what the storage of a class has, by a Job with the class's own login. The Job is
@@ -28,7 +29,7 @@ func (a *Auditor) List(ctx context.Context, c Class) ([]audit.Volume, error) {
 	if err != nil {
 		return nil, err
 	}
-	pod := newest(end.pods)
+	pod := runs.NewestPod(end.pods)
 	if pod == nil {
 		return nil, fmt.Errorf("the pod of the Job %s/%s was deleted before its log was read. Remedy: run the audit again; if that does not help, see who deletes pods in the namespace %s that have ended",
 			job.Namespace, job.Name, job.Namespace)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -138,7 +137,7 @@ func (s seen) startable() *corev1.Pod {
 
 // hasEnded reports whether a Job has ended.
 func (s seen) hasEnded() bool {
-	pod := newest(s.pods)
+	pod := runs.NewestPod(s.pods)
 	return runs.IsFinished(s.job) || pod != nil && runs.HasContainerEnded(pod)
 }
 
@@ -150,14 +149,6 @@ func (s seen) failure(now time.Time) error {
 		return nil
 	}
 	return fmt.Errorf("the Job %s/%s: %s (%s): %s", s.job.Namespace, s.job.Name, out.Verdict, out, quote.Line(out.Message))
-}
-
-// newest returns the pod that was created last, or nil.
-func newest(pods []*corev1.Pod) *corev1.Pod {
-	if len(pods) == 0 {
-		return nil
-	}
-	return slices.MaxFunc(pods, func(a, b *corev1.Pod) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
 }
 
 // whyChanged returns an error if a class has another config by now than its Job was built from.
@@ -199,8 +190,8 @@ func (a *Auditor) look(ctx context.Context, job *batchv1.Job) (seen, error) {
 // whyUnfinished returns why a Job has not ended, and what to do.
 func (a *Auditor) whyUnfinished(ctx context.Context, s seen) string {
 	about := s.job.UID
-	if len(s.pods) > 0 {
-		about = s.pods[len(s.pods)-1].UID
+	if pod := runs.NewestPod(s.pods); pod != nil {
+		about = pod.UID
 	}
 	stuck, _ := runs.StuckOf(s.job, s.pods, a.warning(ctx, s.job.Namespace, about), a.Clock.Now())
 	switch {

@@ -16,9 +16,13 @@ var emptyVerb = verb{
 	run:       empty,
 }
 
-// most is how often one DIR is walked through: what is written behind one walk needs another. A
-// walk that has moved directories does not count.
-const most = 5
+// How often one DIR is walked through: what is written behind one walk needs another. Those that
+// have moved directories are counted apart. A tree as deep as a file system allows needs some, and a
+// pod that goes on nesting directories needs more without end.
+const (
+	most      = 5
+	mostMoved = 10_000
+)
 
 // empty deletes directories. The path of a directory's parent is followed as it is: whoever can
 // change that can delete the directory anyway. Below that nothing is followed.
@@ -78,12 +82,12 @@ func emptyOne(dir string) error {
 // remove deletes the directory name of parent.
 func remove(parent *os.Root, name, dir string) error {
 	var w walk
-	for walks := 0; ; {
+	for walks, moved := 0, 0; ; {
 		err := removeOne(parent, name)
 		if !isNotEmpty(err) {
 			return failure(dir, err)
 		}
-		if err := w.stops(walks); err != nil {
+		if err := w.stops(walks, moved); err != nil {
 			return err
 		}
 		top, err := enter(parent, name)
@@ -93,20 +97,23 @@ func remove(parent *os.Root, name, dir string) error {
 		w = walk{top: top, dir: dir}
 		w.clear(top, "", 0)
 		_ = top.Close()
-		if w.moved == 0 {
+		if w.moved > 0 {
+			moved++
+		} else {
 			walks++
 		}
 	}
 }
 
-// stops returns why no walk follows this one, after so many. There is something in the directory.
-func (w *walk) stops(walks int) error {
+// stops returns why no walk follows this one, after so many, and so many that have moved
+// directories. There is something in the directory.
+func (w *walk) stops(walks, moved int) error {
 	switch {
-	case w.moved > 0:
+	case w.moved > 0 && moved < mostMoved:
 		return nil
 	case w.first != nil && (w.removed == 0 || walks == most): // without progress, the next walk would find the same
 		return w.first
-	case walks == most:
+	case walks == most || moved == mostMoved:
 		return failure(w.dir, syscall.ENOTEMPTY)
 	}
 	return nil

@@ -38,7 +38,7 @@ func programs(t *testing.T) string {
 	must(t, os.Chmod(bin, 0o755)) // for another user, too
 	for _, name := range []string{"flex", "rm"} {
 		// The race detector lets each program sleep for a second before it ends.
-		script := fmt.Sprintf("#!/bin/bash\nGORACE=atexit_sleep_ms=0 exec -a %s %s \"$@\"\n", name, self)
+		script := fmt.Sprintf("#!/bin/bash\nGORACE=atexit_sleep_ms=0 exec -a %s %q \"$@\"\n", name, self)
 		must(t, os.WriteFile(filepath.Join(bin, name), []byte(script), 0o755))
 	}
 	return bin

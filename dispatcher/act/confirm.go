@@ -57,10 +57,7 @@ func (a *Actor) noteConfirmed(ctx context.Context, job *batchv1.Job, pod *corev1
 
 // removeGate removes the dispatcher's scheduling gate from a pod, and no other controller's.
 func (a *Actor) removeGate(ctx context.Context, pod *corev1.Pod) error {
-	answer, err := patch.Strategic(ctx, a.Client.CoreV1().Pods(pod.Namespace), pod, patch.Untracked(patch.DropGate(jobs.GateConfirm)))
-	how, err := patch.OutcomeOf(err, "remove the scheduling gate of the pod %s/%s", pod.Namespace, pod.Name)
-	if how == patch.Written && err == nil {
-		a.Writes.Wrote(answer)
-	}
+	err := a.noted(patch.Strategic(ctx, a.Client.CoreV1().Pods(pod.Namespace), pod, patch.Untracked(patch.DropGate(jobs.GateConfirm))))
+	_, err = patch.OutcomeOf(err, "remove the scheduling gate of the pod %s/%s", pod.Namespace, pod.Name)
 	return err
 }

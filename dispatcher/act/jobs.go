@@ -220,13 +220,9 @@ func (a *Actor) removePodFinalizers(ctx context.Context, o *observe.Observation,
 		if run.Name == "" && o.MayOrphanHaveLeft(pod) {
 			a.emit(pod, nil, corev1.EventTypeWarning, reason.LeftBehind, reason.OrphanLeft(jobs.UIDsOfPod(pod)))
 		}
-		answer, err := patch.Strategic(ctx, a.Client.CoreV1().Pods(pod.Namespace), pod, patch.DropFinalizer(jobs.FinalizerRecord))
-		how, err := patch.OutcomeOf(err, "remove the finalizer from the pod %s/%s", pod.Namespace, pod.Name)
-		if err != nil {
+		err := a.noted(patch.Strategic(ctx, a.Client.CoreV1().Pods(pod.Namespace), pod, patch.DropFinalizer(jobs.FinalizerRecord)))
+		if _, err = patch.OutcomeOf(err, "remove the finalizer from the pod %s/%s", pod.Namespace, pod.Name); err != nil {
 			return err
-		}
-		if how == patch.Written {
-			a.Writes.Wrote(answer)
 		}
 	}
 	return nil

@@ -223,7 +223,8 @@ func (a *Actor) awaitSlot(o *observe.Observation, d decide.AwaitSlot) Result {
 	case a.Clock.Now().Before(told):
 		return a.requeueAt(o.Earlier(told))
 	case !a.Slots.IsAssigned(o.UID, cfg):
-		a.reportProblem(o, decide.Problem{Reason: reason.WaitingForSlot, Note: reason.AllSlotsUsed(cfg.MaxParallel, cfg.Source.Class, a.Slots.Holders(slots.KeyOf(cfg.Source)))})
+		holders := a.Slots.Holders(slots.KeyOf(cfg.Source), cfg.MaxParallel)
+		a.reportProblem(o, decide.Problem{Reason: reason.WaitingForSlot, Note: reason.AllSlotsUsed(cfg.MaxParallel, cfg.Source.Class, holders)})
 	}
 	return a.requeueAt(o.Earlier(a.Clock.Now().Add(repeatAfter)))
 }

@@ -73,10 +73,7 @@ func appendTyped[T any](out []T, found []any) []T {
 
 func sorted[T metav1.Object](all []T) []T {
 	slices.SortFunc(all, func(a, b T) int {
-		if by := cmp.Compare(a.GetNamespace(), b.GetNamespace()); by != 0 {
-			return by
-		}
-		return cmp.Compare(a.GetName(), b.GetName())
+		return cmp.Or(cmp.Compare(a.GetNamespace(), b.GetNamespace()), cmp.Compare(a.GetName(), b.GetName()))
 	})
 	return all
 }

@@ -16,10 +16,6 @@ import (
 // After that the write is tried again, in case the policy that refused it has changed.
 const hintFor = time.Minute
 
-// maxPause is the longest pause after a run that was cancelled when it was to be confirmed, and
-// between two returns of a claim to the scheduler.
-const maxPause = 5 * time.Minute
-
 // hints holds what actions have learned for the next observations of a UID. Hints may be lost at
 // any time.
 type hints struct {
@@ -51,20 +47,17 @@ func (h *hints) putUntil(uid types.UID, learned observe.Hint, now, until time.Ti
 	h.byUID[uid] = append(validAt(h.byUID[uid], now), hint{learned, until})
 }
 
-// pauseAfter returns how long the pause is after something has happened for the count-th time.
-func pauseAfter(count int) time.Duration { return min(time.Second<<min(count-1, 8), maxPause) }
-
 // cancelled notes that a run of a UID was cancelled when it was to be confirmed.
 func (h *hints) cancelled(uid types.UID, now time.Time) {
 	count := h.get(uid, now).Cancelled + 1
-	notBefore := now.Add(pauseAfter(count))
+	notBefore := now.Add(decide.Exponential(count))
 	h.putUntil(uid, observe.Hint{Cancelled: count, NotBefore: notBefore}, now, notBefore.Add(hintFor))
 }
 
 // returned notes that a claim was returned to the scheduler from an excluded node.
 func (h *hints) returned(uid types.UID, now time.Time) {
 	count := h.get(uid, now).Returned + 1
-	notBefore := now.Add(pauseAfter(count))
+	notBefore := now.Add(decide.Exponential(count))
 	h.putUntil(uid, observe.Hint{Returned: count, NoReturnBefore: notBefore}, now, notBefore.Add(hintFor))
 }
 

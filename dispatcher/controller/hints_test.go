@@ -9,6 +9,18 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
 )
 
+// The pages promise five minutes; it was 256 s.
+func TestPausesAfterCancelledRunsEndAtFiveMinutes(t *testing.T) {
+	var h hints
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for range 12 {
+		h.cancelled("u", now)
+	}
+	if got := h.get("u", now).NotBefore.Sub(now); got != 5*time.Minute {
+		t.Errorf("the pause after twelve runs is %s", got)
+	}
+}
+
 func TestHintsOfOneClaimAddUpUntilEachIsTooOld(t *testing.T) {
 	var h hints
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)

@@ -169,7 +169,7 @@ func (v View) returnClaim(p, full *Run) Action {
 // knows nothing of the storage, so it may select the full node any number of times: each further
 // return waits twice as long, and the node is tried again when it is due.
 func (v View) returnWithoutRun(p, full *Run) Action {
-	due := p.Returns.At.Add(exponential(p.Returns.Count))
+	due := p.Returns.At.Add(Exponential(p.Returns.Count))
 	switch {
 	case !due.Before(FullUntil(*full)):
 		return nil

@@ -162,7 +162,7 @@ func announceLaws(out *broken, v View, a AnnounceReschedule) {
 // returnLaws checks a return to the scheduler that no run preceded.
 func returnLaws(out *broken, v View, a AnnounceReschedule) {
 	out.law("did not count a return", a.Returns.Count != a.Run.Returns.Count+1)
-	out.law("returned a claim before its pause", v.Now.Before(a.Run.Returns.At.Add(exponential(a.Run.Returns.Count))))
+	out.law("returned a claim before its pause", v.Now.Before(a.Run.Returns.At.Add(Exponential(a.Run.Returns.Count))))
 	roomy, full := false, false
 	for _, node := range v.Provision.OtherNodes {
 		said := false

@@ -196,7 +196,7 @@ func (v View) dueAfter(r *Run, t Target) time.Time {
 	failures := v.failuresUntil(r)
 	after := pauseAfter(r.Outcome.Verdict, failures, r.Number)
 	if t.Problem == nil && hasChanged(r, t) {
-		after = min(after, exponential(failures))
+		after = min(after, Exponential(failures))
 	}
 	return r.Outcome.Finished.Add(after)
 }
@@ -314,16 +314,14 @@ func pauseAfter(verdict contract.Verdict, failures, number int) time.Duration {
 	case contract.Unlisted:
 		return firstPause // the next run goes alone and finds out
 	case contract.NotStarted:
-		return exponential(max(failures, number)) // it does not count as an attempt: one that is cancelled each time would be launched every second
-	case contract.Done, contract.TryAgain:
-		return exponential(failures)
+		return Exponential(max(failures, number)) // it does not count as an attempt: one that is cancelled each time would be launched every second
 	default:
-		return exponential(failures)
+		return Exponential(failures)
 	}
 }
 
-// exponential returns a pause that doubles with each attempt, from one second to five minutes.
-func exponential(attempt int) time.Duration {
+// Exponential returns a pause that doubles with each attempt, from one second to five minutes.
+func Exponential(attempt int) time.Duration {
 	const doublings = 9 // 512 s is past the last
 	return min(firstPause<<min(max(attempt-1, 0), doublings), lastPause)
 }

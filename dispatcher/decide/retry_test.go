@@ -75,11 +75,11 @@ func TestARequestThatChangesAllTheTimeIsBackedOffFrom(t *testing.T) {
 func TestBackoffDoublesToItsCap(t *testing.T) {
 	want := []int{1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300}
 	for i, seconds := range want {
-		if got := exponential(i + 1).Seconds(); got != float64(seconds) {
+		if got := Exponential(i + 1).Seconds(); got != float64(seconds) {
 			t.Errorf("after attempt %d: %v s, want %d s", i+1, got, seconds)
 		}
 	}
-	if got := exponential(1 << 20); got != 5*time.Minute {
+	if got := Exponential(1 << 20); got != 5*time.Minute {
 		t.Errorf("after very many attempts: %s", got)
 	}
 }

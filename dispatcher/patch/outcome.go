@@ -6,14 +6,15 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// Outcome is how a write ended that was not refused for another reason.
+// Outcome is how a write ended.
 type Outcome int
 
 // The outcomes of a write.
 const (
-	Written Outcome = iota
-	Changed         // the object has changed since it was observed: the watch enqueues the UID
-	Deleted         // the object no longer exists: the watch enqueues the UID
+	Failed Outcome = iota // with an error
+	Written
+	Changed // the object has changed since it was observed: the watch enqueues the UID
+	Deleted // the object no longer exists: the watch enqueues the UID
 )
 
 // OutcomeOf returns whether a write met a conflict or a missing object. It returns every other
@@ -27,7 +28,7 @@ func OutcomeOf(err error, format string, args ...any) (Outcome, error) {
 	case apierrors.IsNotFound(err):
 		return Deleted, nil
 	default:
-		return Written, fmt.Errorf(format+": %w", append(args, err)...)
+		return Failed, fmt.Errorf(format+": %w", append(args, err)...)
 	}
 }
 

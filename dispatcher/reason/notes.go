@@ -85,8 +85,8 @@ func AllSlotsUsed(limit int, class string, holders []string) Note {
 		by += fmt.Sprintf(" and %d more", more)
 	}
 	return Note{
-		fmt.Sprintf("max-parallel of the class %s allows %d Jobs at a time, and as many have not ended: %s. This claim's Job is created when one of them has ended", class, limit, by),
-		"if they do not end: check their pods. If they are only many, raise max-parallel",
+		fmt.Sprintf("the class %s has reached its limit of %d Jobs at a time (max-parallel), with %s. The Job for this claim is created when one of them has ended", class, limit, by),
+		"if they do not end, find out why from their pods. If there are only too many claims, raise max-parallel",
 	}
 }
 

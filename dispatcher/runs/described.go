@@ -26,7 +26,7 @@ type DescribedPV struct {
 
 // Description returns what the container of a finished pod has said of its PV.
 func Description(pods []*corev1.Pod) (string, error) {
-	pod := newestPod(pods)
+	pod := NewestPod(pods)
 	if pod == nil {
 		return "", errors.New("no pod exists any more that describes the volume")
 	}

@@ -130,7 +130,7 @@ func Read(job *batchv1.Job, pods []*corev1.Pod, now time.Time) Outcome {
 	if out.Reason == batchv1.JobReasonBackoffLimitExceeded {
 		out.Reason = "" // with a limit of 0 it means only that the run failed
 	}
-	pod := newestPod(pods)
+	pod := NewestPod(pods)
 	if HasVanished(job, pods) {
 		pod = nil // another pod of the Job says nothing of the one that ran
 	}
@@ -269,8 +269,8 @@ func readCondition(out *Outcome, c *batchv1.JobCondition, readable bool) {
 	}
 }
 
-// newestPod returns the newest of a Job's pods, or nil.
-func newestPod(pods []*corev1.Pod) *corev1.Pod {
+// NewestPod returns the newest of a Job's pods, or nil.
+func NewestPod(pods []*corev1.Pod) *corev1.Pod {
 	var last *corev1.Pod
 	for _, pod := range pods {
 		if last == nil || last.CreationTimestamp.Before(&pod.CreationTimestamp) {

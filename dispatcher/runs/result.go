@@ -47,13 +47,13 @@ func ReadFor(job *batchv1.Job, uid string, pods []*corev1.Pod, now time.Time) Ou
 // hasEarlierPodRun reports whether a pod before the newest may have made something. A Job that is
 // suspended and resumed has another pod, and its status is about that one only.
 func hasEarlierPodRun(pods []*corev1.Pod) bool {
-	last := newestPod(pods)
+	last := NewestPod(pods)
 	return slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return p != last && !wasNeverMade(p) })
 }
 
 func readFor(job *batchv1.Job, uid string, pods []*corev1.Pod, now time.Time) Outcome {
 	run := Read(job, pods, now)
-	message, whole := resultLines(newestPod(pods))
+	message, whole := resultLines(NewestPod(pods))
 	own := lastResultOf(resultsIn(linesNaming(message, uid)), uid)
 	if len(jobs.UIDs(job)) < 2 {
 		if own != nil && own.Message != "" {
@@ -114,7 +114,7 @@ func linesNaming(message, uid string) string {
 // OutputOf returns the end of the output of a Job's container, printable, without the results of
 // requests that are done: where it is cut, half a result would count as output.
 func OutputOf(pods []*corev1.Pod) string {
-	if pod := newestPod(pods); pod != nil {
+	if pod := NewestPod(pods); pod != nil {
 		if terminated := terminatedState(pod); terminated != nil {
 			return printable(WithoutResults(terminated.Message))
 		}

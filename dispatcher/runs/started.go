@@ -22,7 +22,7 @@ func HasStarted(pods []*corev1.Pod) bool {
 // StartTime returns when the container "provisioner" of a Job's newest pod was started, zero if
 // that is unknown.
 func StartTime(pods []*corev1.Pod) metav1.Time {
-	pod := newestPod(pods)
+	pod := NewestPod(pods)
 	if pod == nil {
 		return metav1.Time{}
 	}

@@ -71,7 +71,7 @@ func StuckOf(job *batchv1.Job, pods []*corev1.Pod, warning *Warning, now time.Ti
 		return nil, recheck
 	}
 	last := job.CreationTimestamp.Time
-	if pod := newestPod(pods); pod != nil {
+	if pod := NewestPod(pods); pod != nil {
 		last, t.Node = pod.CreationTimestamp.Time, pod.Spec.NodeName
 	}
 	if !t.Unstarted || job.Spec.Template.Spec.ActiveDeadlineSeconds == nil {
@@ -88,7 +88,7 @@ func StuckOf(job *batchv1.Job, pods []*corev1.Pod, warning *Warning, now time.Ti
 }
 
 func stuckOf(job *batchv1.Job, pods []*corev1.Pod, warning *Warning, now time.Time) (*Stuck, time.Time) {
-	pod := newestPod(pods)
+	pod := NewestPod(pods)
 	switch {
 	case pod == nil && job.DeletionTimestamp != nil:
 		return nil, noPodAfter(job, pods)

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
@@ -22,13 +23,13 @@ type holder struct {
 	overdueOn string
 }
 
-// Holders names the Jobs and pods that hold the slots of a class, those first that are past their
-// deadline: they are what an administrator can do something about.
-func (s *Slots) Holders(at ClassKey) []string {
+// Holders names the Jobs and pods that hold the slots of a class, of which it has limit, those first
+// that are past their deadline: they are what an administrator can do something about.
+func (s *Slots) Holders(at ClassKey, limit int) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var out []string
-	for _, h := range s.holders(at) {
+	for _, h := range s.holders(at, limit) {
 		if h.overdueOn != "" {
 			h.name += fmt.Sprintf(" (past its deadline, and the node %s has not ended it)", h.overdueOn)
 		}
@@ -37,12 +38,12 @@ func (s *Slots) Holders(at ClassKey) []string {
 	return out
 }
 
-// holders returns what holds a slot of a class: the Jobs that do and, of those that have finished
+// holders returns what holds one of a class's slots: the Jobs that do and, of those that have finished
 // or no longer exist, the pods at work. Of what one node has not ended in time only so many hold one
 // as leave half of the slots to others: a kubelet that reports no end once kept a class from all
 // service. They may be more containers than max-parallel, if that node lives.
-func (s *Slots) holders(at ClassKey) []holder {
-	half, overdue := (s.queues[at].Limit()+1)/2, map[string]int{}
+func (s *Slots) holders(at ClassKey, limit int) []holder {
+	half, overdue := (limit+1)/2, map[string]int{}
 	return slices.DeleteFunc(s.allHolders(at), func(h holder) bool {
 		overdue[h.overdueOn]++
 		return h.overdueOn != "" && overdue[h.overdueOn] > half
@@ -52,9 +53,12 @@ func (s *Slots) holders(at ClassKey) []holder {
 // allHolders returns the holders without regard to how many a node has, the overdue ones first.
 func (s *Slots) allHolders(at ClassKey) []holder {
 	counted, now := map[string]holder{}, s.clock.Now()
+	count := func(job *batchv1.Job, pods []*corev1.Pod) {
+		counted[job.Name] = holder{flowOf(job), job.Name, runs.OverdueOn(job, pods, now)}
+	}
 	for _, job := range s.caches.Jobs.In(at.Namespace).By(cluster.ByUnfinished, at.Label) {
 		if pods := s.caches.PodsOf(job); runs.HoldsSlot(job, pods, now) {
-			counted[job.Name] = holder{flowOf(job), job.Name, runs.OverdueOn(job, pods, now)}
+			count(job, pods)
 		}
 	}
 	for _, pod := range s.caches.Pods.In(at.Namespace).By(cluster.ByUnfinished, at.Label) {
@@ -63,7 +67,7 @@ func (s *Slots) allHolders(at ClassKey) []holder {
 			continue
 		}
 		if job := s.caches.Jobs.Named(at.Namespace + "/" + name); job != nil {
-			counted[name] = holder{flowOf(job), name, runs.OverdueOn(job, s.caches.PodsOf(job), now)}
+			count(job, s.caches.PodsOf(job))
 			continue
 		}
 		h := holder{Flow: Flow{Verb: contract.Verb(pod.Labels[jobs.LabelVerb])}, name: "pod " + pod.Name}

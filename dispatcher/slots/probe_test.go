@@ -2,6 +2,7 @@ package slots
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -111,6 +112,18 @@ func TestASlotIsHeldUntilThePodHasEnded(t *testing.T) {
 				t.Error("the slot is held when the pod's own deadline has passed")
 			}
 		})
+	}
+}
+
+// kubectl flex has no queue. It did not name the Jobs that an administrator can do something about.
+func TestHoldersAreNamedWithoutAnyWaiter(t *testing.T) {
+	overdue := podOf("a", corev1.PodStatus{Phase: corev1.PodRunning, StartTime: &metav1.Time{Time: began}})
+	overdue.Spec.ActiveDeadlineSeconds = new(int64(60))
+	s, clock, _ := slotsWith(t, jobOf("a"), overdue, jobOf("b"))
+	clock.SetTime(began.Add(time.Hour))
+	got := s.Holders(class, 4)
+	if len(got) != 2 || !strings.Contains(got[0], "provision-a-1 (past its deadline") || got[1] != "provision-b-1" {
+		t.Errorf("the holders are %q", got)
 	}
 }
 

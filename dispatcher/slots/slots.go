@@ -232,7 +232,7 @@ func (s *Slots) load(at ClassKey) Load {
 			load.Running[a.flow]++
 		}
 	}
-	for _, h := range s.holders(at) {
+	for _, h := range s.holders(at, s.queues[at].Limit()) {
 		load.Running[h.Flow]++
 	}
 	for _, a := range s.assigned {

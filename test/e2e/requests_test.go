@@ -21,14 +21,14 @@ import (
 // batch, next to none, no reads, and no answer 409. The writes of a provision are the Job, the note
 // of its confirmed pod, the pod's gate, the outcome, the pod's finalizer, and the result on the
 // claim. Those of a deletion end with the PV twice, its deletion and its finalizer. The claims of a
-// batch share the five writes of its Job, of which 128 claims have three, or four on a slow machine.
+// batch share the five writes of its Job, of which 128 claims have three (firstBatch).
 const (
 	mostWritesProvision            = 6
 	mostWritesProvisionRetain      = 7
-	mostWritesProvisionBatch       = 0.17
-	mostWritesProvisionBatchRetain = 1.17
+	mostWritesProvisionBatch       = 0.12
+	mostWritesProvisionBatchRetain = 1.12
 	mostWritesDelete               = 7
-	mostWritesDeleteBatch          = 2.17
+	mostWritesDeleteBatch          = 2.12
 	mostEvents, mostEventsBatch    = 1, 0.1
 	mostReads, mostConflicts       = 0, 0
 )
