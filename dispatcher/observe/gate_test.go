@@ -160,6 +160,29 @@ func TestGateStaysUntilTheCacheShowsItsPod(t *testing.T) {
 	}
 }
 
+// A note on the Job that came before the Job controller's count of its pod made that write fail, and
+// the controller's next one then met the outcome: an answer 409 in 24 claims.
+func TestGateStaysUntilTheJobControllerHasCountedThePod(t *testing.T) {
+	for name, tt := range map[string]struct {
+		age     time.Duration
+		active  int32
+		gated   bool
+		recheck time.Time
+	}{
+		"not yet":             {time.Second, 0, false, now.Add(2 * time.Second)},
+		"counted":             {time.Second, 1, true, time.Time{}},
+		"not, in all of time": {3 * time.Second, 0, true, time.Time{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			job, pod := jobOf(map[string]string{}), podOf(own, "", gated)
+			job.Status.Active, pod.CreationTimestamp = tt.active, metav1.NewTime(now.Add(-tt.age))
+			if got := observed(t, job, pod); got.Gated != tt.gated || !got.RecheckAt.Equal(tt.recheck) || !got.Unfinished {
+				t.Errorf("gated %t, unfinished %t, recheck at %s", got.Gated, got.Unfinished, got.RecheckAt)
+			}
+		})
+	}
+}
+
 // endedOn returns a Job with the outcome of a run whose node has not reported its end.
 func endedOn(node string) metav1.Object {
 	job := jobOf(map[string]string{})

@@ -116,11 +116,21 @@ func (b *Observer) observeDescribed(run *decide.Run, job *batchv1.Job, descripti
 	}
 }
 
+// toBeCounted is for how long a gated pod waits until the Job controller has counted it.
+const toBeCounted = 3 * time.Second
+
 // observeGate finds what is in the way of a gated pod. Whatever else is read live, the other pods
 // come from the cache, once it shows this one: then it shows every older pod, too. Until then the
-// run waits; the pod's event enqueues the claim.
+// run waits; the pod's event enqueues the claim. So does the Job's, when the Job controller has
+// counted the pod in its status, right after it has created it (syncJob in
+// pkg/controller/job/job_controller.go): a write of ours in between met that one, and the controller
+// tried again a second later.
 func (b *Observer) observeGate(ctx context.Context, reader cluster.Reader, run *decide.Run, job *batchv1.Job, gated *corev1.Pod) error {
 	if !slices.ContainsFunc(b.Caches.PodsOf(job), func(pod *corev1.Pod) bool { return pod.UID == gated.UID }) {
+		return nil
+	}
+	if by := gated.CreationTimestamp.Add(toBeCounted); job.Status.Active == 0 && b.Clock.Now().Before(by) {
+		run.RecheckAt = by
 		return nil
 	}
 	b.setGate(run, job, gated)
@@ -192,8 +202,8 @@ func (b *Observer) stuckOf(ctx context.Context, run *decide.Run, job *batchv1.Jo
 		return stuck
 	}
 	about := job.UID
-	if len(pods) > 0 {
-		about = pods[len(pods)-1].UID
+	if pod := runs.NewestPod(pods); pod != nil {
+		about = pod.UID
 	}
 	warning := b.Caches.WarningAbout(ctx, job, about)
 	stuck, run.RecheckAt = runs.StuckOf(job, pods, warning, now)
