@@ -53,11 +53,11 @@ usable() {
   [ "$(nodes_ready)" = "$NODES" ] && kubectl get serviceaccount default >/dev/null 2>&1
 }
 
-# label_nodes: node1 is the one that reaches the storage, and the dispatcher may run on all. A kubelet may not say that of itself (NodeRestriction), an administrator does.
+# label_nodes: node1 is the one that reaches the storage and exports directories, and the dispatcher may run on all. A kubelet may not say that of itself (NodeRestriction), an administrator does.
 # A node that is killed and boots again finds its Node object with the label.
 label_nodes() {
   [ "$NODES" != 0 ] || return 0
-  kubectl label --overwrite node node1 node-restriction.kubernetes.io/flex-storage-network=true >/dev/null
+  kubectl label --overwrite node node1 node-restriction.kubernetes.io/flex-storage-network=true node-restriction.kubernetes.io/flex-nfs-server=true >/dev/null
   kubectl label --overwrite node --all node-restriction.kubernetes.io/flex-dispatcher=true >/dev/null
 }
 

@@ -32,6 +32,7 @@ var elsewhere = map[string]string{
 	`printf '#!/bin/sh\nexec kubectl-flex __complete "$@"\n' >/usr/local/bin/kubectl_complete-flex # as root`: "it changes this machine",
 	"chmod +x /usr/local/bin/kubectl_complete-flex":                                                           "it changes this machine",
 	"iscsiadm --mode=session --rescan":                                                                        "of a node with an iSCSI session",
+	"findmnt --output=SOURCE,TARGET,FSTYPE":                                                                   "of a node with an iSCSI session",
 	"resize2fs DEVICE":                                                                                        "of a node with an iSCSI session",
 	"xfs_growfs MOUNTPOINT":                                                                                   "of a node with an iSCSI session",
 }
@@ -126,7 +127,7 @@ func (w *world) examples(cm *corev1.ConfigMap, claim *corev1.PersistentVolumeCla
 		"CONFIGMAP", cm.Name, "OTHERCLASS", "other", "CLASS", w.ns, "gold silver", w.ns, "gold", w.ns,
 		"CLAIM", claim.Name, "SOURCE", claim.Name, "PV", pv.Name, "pvc-6f0c3b1e-2d4a-4c8e-9a57-0b1c2d3e4f50", pv.Name,
 		"REVISION", revision, "JOB", job.Name, "POD", pod.Name, "UID", string(claim.UID), "SERVICEACCOUNT", "default",
-		"LABEL=VALUE", "label=value", "NODE", pod.Spec.NodeName, "NUMBER", "2", "SIZE", "2Gi", "SECRET", "pages", "NAME", "pages",
+		"LABEL=VALUE", "label=value", "NODE", pod.Spec.NodeName, "NUMBER", "2", "VERBS", "provision,delete", "SIZE", "2Gi", "SECRET", "pages", "NAME", "pages",
 		"REGISTRY/IMAGE:TAG", "localhost/image:tag", "DEPLOYMENT", "none",
 	}
 }
