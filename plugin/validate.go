@@ -47,7 +47,7 @@ func validateCommand() *cobra.Command {
 		Short: "Check provisioner ConfigMaps in files, as the dispatcher does",
 		Long: "validate reads ConfigMaps with the label type=provisioner-config, and the StorageClasses and ServiceAccounts beside them, and prints every error and warning that the\n" +
 			"dispatcher would find. It needs no cluster. The dispatcher's flags --allow and --provisioner-name are those of its Deployment, if that is in the files, or of the command.",
-		Example: "  kubectl flex validate -f my-filer.yaml\n  kubectl kustomize deploy/examples/btrfs | kubectl flex validate -f -",
+		Example: "  kubectl flex validate -f my-filer.yaml\n  kubectl kustomize overlay | kubectl flex validate -f -",
 		Args:    noFileButByFlag,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			v, err := Validate(files, cmd.InOrStdin(), serving)
