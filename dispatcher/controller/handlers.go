@@ -110,7 +110,7 @@ func (c *Controller) jobChanged(job *batchv1.Job) {
 	c.enqueueRevision(job.Annotations[contract.AnnRevision])
 	c.enqueueMembers(jobs.UIDs(job), job.Labels[contract.LabelClaimUID])
 	if !exists || !job.DeletionTimestamp.IsZero() || job.Status.CompletionTime != nil || len(job.Status.Conditions) > 0 {
-		c.slots.Assign(slots.KeyOfJob(job))
+		c.slots.Assign(slots.KeyOfObject(job))
 	}
 }
 
@@ -179,7 +179,7 @@ func differInAnnotations(old, now *batchv1.Job, annotation string) bool {
 func (c *Controller) podChanged(pod *corev1.Pod) {
 	c.enqueueMembers(jobs.UIDsOfPod(pod), pod.Labels[contract.LabelClaimUID])
 	if runs.IsOver(pod) || runs.HasContainerEnded(pod) || pod.DeletionTimestamp != nil {
-		c.slots.Assign(slots.KeyOfPod(pod))
+		c.slots.Assign(slots.KeyOfObject(pod))
 	}
 }
 

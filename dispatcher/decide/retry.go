@@ -44,7 +44,7 @@ func (v View) rivalProblem() *Problem {
 
 // lastNumber returns the highest number of the Jobs of a verb.
 func (v View) lastNumber(verb contract.Verb) int {
-	if r := v.newest(func(r *Run) bool { return r.Verb == verb }); r != nil {
+	if r := v.Newest(verb); r != nil {
 		return r.Number
 	}
 	return 0

@@ -14,7 +14,7 @@ func (s *Slots) Use(uid types.UID, job *batchv1.Job) {
 	defer s.mu.Unlock()
 	a := s.assigned[uid]
 	if a == nil {
-		a = &Assignment{ClassKey: KeyOfJob(job), flow: flowOf(job), start: StartOf(job)}
+		a = &Assignment{ClassKey: KeyOfObject(job), flow: flowOf(job), start: StartOf(job)}
 	}
 	delete(s.assigned, uid)
 	s.launched[jobKey(job)] = a

@@ -27,6 +27,6 @@ func (s *Slots) isStarting(at ClassKey, of peers) bool {
 	}
 	stuck := s.caches.StuckLike(start.Revision, start.Nodes, s.clock.Now())
 	return slices.ContainsFunc(s.caches.StartingLike(start.Revision, start.Nodes), func(job *batchv1.Job) bool {
-		return KeyOfJob(job) == at && s.HoldsSlot(job) && !runs.HasStarted(s.caches.PodsOf(job)) && !stuck.IsDoubted(job.Name, of.node)
+		return KeyOfObject(job) == at && s.HoldsSlot(job) && !runs.HasStarted(s.caches.PodsOf(job)) && !stuck.IsDoubted(job.Name, of.node)
 	})
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
-	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
@@ -30,14 +30,9 @@ func StartOf(job *batchv1.Job) Start {
 	return Start{job.Annotations[contract.AnnRevision], jobs.HeadOf(job).Nodes}
 }
 
-// KeyOfJob returns where a Job is counted.
-func KeyOfJob(job *batchv1.Job) ClassKey {
-	return ClassKey{job.Namespace, job.Labels[config.LabelClass]}
-}
-
-// KeyOfPod returns where a pod of a Job is counted.
-func KeyOfPod(pod *corev1.Pod) ClassKey {
-	return ClassKey{pod.Namespace, pod.Labels[config.LabelClass]}
+// KeyOfObject returns where a Job, or a pod of one, is counted.
+func KeyOfObject(o metav1.Object) ClassKey {
+	return ClassKey{o.GetNamespace(), o.GetLabels()[config.LabelClass]}
 }
 
 // Assignment is a slot that is in use although the cache does not have its Job yet.
@@ -120,7 +115,7 @@ func (s *Slots) End(uid types.UID, had *Assignment, next time.Duration) bool {
 		s.Assign(had.ClassKey)
 	}
 	for _, job := range s.caches.Jobs.By(cluster.ByUID, string(uid)) {
-		s.Assign(KeyOfJob(job))
+		s.Assign(KeyOfObject(job))
 	}
 	return s.waitsOrHasSlot(uid)
 }
@@ -248,7 +243,7 @@ func (s *Slots) Observe(job *batchv1.Job) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.launched, jobKey(job))
-	at := KeyOfJob(job)
+	at := KeyOfObject(job)
 	s.knowClass(at)
 	for _, flow := range flowsOf(job) {
 		if s.jobs[at][flow] == nil {
@@ -268,7 +263,7 @@ func (s *Slots) Forget(job *batchv1.Job) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.launched, jobKey(job))
-	at := KeyOfJob(job)
+	at := KeyOfObject(job)
 	for _, flow := range flowsOf(job) {
 		delete(s.jobs[at][flow], jobKey(job))
 		if len(s.jobs[at][flow]) == 0 {
