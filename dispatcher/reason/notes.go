@@ -157,12 +157,12 @@ func SharedHostname(pv, host string, nodes []string) Note {
 // NoFurtherAttempt says that nothing is launched after the last attempt, and how an administrator asks
 // for another on its Job.
 func NoFurtherAttempt(attempts int, expand bool, namespace, job, retry string) string {
-	next := "when the claim's request or the config changes"
+	until := "until the claim's request or the config changes"
 	if expand {
-		next = "when the claim requests more, or its PersistentVolume names another config revision"
+		until = "until the claim requests more, or its PersistentVolume names another config revision"
 	}
-	return fmt.Sprintf("no further attempt after %d, the config's max-attempts; the next one follows %s, "+
-		"or after kubectl -n %s annotate job %s %s=now", attempts, next, namespace, job, retry)
+	return fmt.Sprintf("no further attempt after %d, the config's max-attempts, %s, "+
+		"or an administrator asks for one by kubectl -n %s annotate job %s %s=now", attempts, until, namespace, job, retry)
 }
 
 // SameRequest follows NextAttempt where the request was refused: the spec of a claim that waits does
