@@ -99,21 +99,19 @@ func (b *Observer) scheduledToday(job *batchv1.Job) (config.Config, bool) {
 	return b.ScheduledToday(judged.Config), judged.Damaged == nil
 }
 
-// observeProbes finds the Jobs that cannot start behind which a run of the UID would wait. The runs of
-// all verbs mostly start with the same, and what is stuck is then found once.
+// observeProbes finds the Jobs that cannot start behind which a run of the UID would wait: only one
+// that was cancelled does (decide.behindProbe). To look for them for every UID was a seventh of the
+// dispatcher's work.
 func (b *Observer) observeProbes(_ context.Context, _ cluster.Reader, o *Observation) error {
-	stuck := map[slots.Start]cluster.StuckJobs{}
 	for verb, target := range map[contract.Verb]*decide.Target{
 		contract.Provision: &o.View.Provision, contract.Delete: &o.View.Delete, contract.Expand: &o.View.Expand,
 	} {
-		if target.Problem != nil || !target.RevisionStored {
+		cancelled := func(r decide.Run) bool { return r.Verb == verb && r.Outcome.Reason == runs.Cancelled }
+		if target.Problem != nil || !target.RevisionStored || !slices.ContainsFunc(o.View.Runs, cancelled) {
 			continue
 		}
 		start := o.StartOf(verb)
-		if _, known := stuck[start]; !known {
-			stuck[start] = b.Caches.StuckLike(start.Revision, start.Nodes, b.Clock.Now())
-		}
-		if believed := stuck[start].Believed(o.NodeOfCancelled(verb)); len(believed) > 0 {
+		if believed := b.Caches.StuckLike(start.Revision, start.Nodes, b.Clock.Now()).Believed(o.NodeOfCancelled(verb)); len(believed) > 0 {
 			oldest := believed[0]
 			target.Probe = &decide.Problem{Reason: oldest.Reason, Note: reason.BehindProbe(oldest.Namespace, oldest.Name, noteOf(oldest.Job, oldest.Stuck))}
 		}
