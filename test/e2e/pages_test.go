@@ -19,7 +19,7 @@ import (
 
 // lookedUp are the pages whose commands are for one situation each. Those of the pages that are
 // followed from top to bottom are run by hack/run-docs.sh.
-var lookedUp = []string{"troubleshoot", "configuration", "kubectl-flex", "operate", "upgrade"}
+var lookedUp = []string{"troubleshoot", "configuration", "kubectl-flex", "operate", "upgrade", "clusters"}
 
 // elsewhere are commands of these pages that do not run here, and why.
 var elsewhere = map[string]string{
