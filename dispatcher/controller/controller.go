@@ -98,9 +98,9 @@ type Controller struct {
 func New(client kubernetes.Interface, recorder events.EventRecorder, clk clock.WithTickerAndDelayedExecution, opts Options) (*Controller, error) {
 	c := &Controller{
 		opts: opts, clock: clk, series: series.New(), unserved: map[string]bool{},
-		queue:     newQueue("claims", 50*time.Millisecond, clk, opts.Claims),
-		revisions: newQueue("revisions", time.Second, clk, opts.Revisions),
+		revisions: newQueue("revisions", time.Second, clk, workqueue.DefaultQueue[string](), opts.Revisions),
 	}
+	c.queue = newQueue("claims", 50*time.Millisecond, clk, &fairQueue{namespaceOf: c.namespaceOf, waiting: map[string][]types.UID{}}, opts.Claims)
 	caches, err := cluster.New(client, opts.Provisioner, opts.Namespaces, opts.Grants, c.handlers())
 	if err != nil {
 		return nil, fmt.Errorf("set up the watches: %w", err)
@@ -122,9 +122,14 @@ func New(client kubernetes.Interface, recorder events.EventRecorder, clk clock.W
 // longestPause is the longest pause before an item of a queue that failed comes again.
 const longestPause = time.Minute
 
-// newQueue returns a queue. An item that has failed comes again after a pause of first, which
-// doubles each time.
-func newQueue[T comparable](name string, first time.Duration, clk clock.WithTicker, queue workqueue.TypedDelayingInterface[T]) workqueue.TypedRateLimitingInterface[T] {
+// newQueue returns a queue that takes its items in an order, or as another one does if that is not
+// nil. An item that has failed comes again after a pause of first, which doubles each time.
+func newQueue[T comparable](name string, first time.Duration, clk clock.WithTicker, order workqueue.Queue[T], queue workqueue.TypedDelayingInterface[T]) workqueue.TypedRateLimitingInterface[T] {
+	if queue == nil {
+		queue = workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[T]{
+			Name: name, Clock: clk, Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[T]{Name: name, Clock: clk, Queue: order}),
+		})
+	}
 	return workqueue.NewTypedRateLimitingQueueWithConfig(workqueue.NewTypedItemExponentialFailureRateLimiter[T](first, longestPause),
 		workqueue.TypedRateLimitingQueueConfig[T]{Name: name, Clock: clk, DelayingQueue: queue})
 }

@@ -32,14 +32,23 @@ func (c *Controller) handlers() cluster.Handlers {
 	}
 }
 
-// claimChanged also enqueues the PV's UID. The claim behind a populator is bound to the PV of
-// another UID, which must be reconciled when the claim is deleted.
+// claimChanged also enqueues what waits for a claim to exist, or to be deleted.
 func (c *Controller) claimChanged(claim *corev1.PersistentVolumeClaim) {
+	c.enqueueClaim(claim)
+	c.enqueueClones(claim)
+}
+
+// enqueueClaim also enqueues the PV's UID. The claim behind a populator is bound to the PV of
+// another UID, which must be reconciled when the claim is deleted.
+func (c *Controller) enqueueClaim(claim *corev1.PersistentVolumeClaim) {
 	enqueue := c.enqueueing(isAtRestClaim(claim))
 	enqueue(claim.UID)
 	if uid, ours := uidOfPV(claim.Spec.VolumeName); ours {
 		enqueue(uid)
 	}
+}
+
+func (c *Controller) enqueueClones(claim *corev1.PersistentVolumeClaim) {
 	for _, clone := range c.caches.Claims.By(cluster.BySource, claim.Namespace+"/"+claim.Name) {
 		c.enqueue(clone.UID)
 	}
@@ -235,18 +244,25 @@ func (c *Controller) enqueueClass(label string) {
 }
 
 // nodeChanged enqueues everything that may wait for the node, or waits no more. Every node enqueues
-// the volumes that name no single node.
+// the volumes that name no single node. A kubelet may change labels of its node all the time, and any
+// user may name the node in a claim of any class, so this is debounced, and for claims of ours alone.
 func (c *Controller) nodeChanged(node *corev1.Node) {
 	for _, name := range append(cluster.NamesOf(node), "") {
 		claims, volumes, records := c.caches.WaitingForNode(name)
 		for _, claim := range claims {
-			c.enqueue(claim.UID)
+			if c.isOfOurClass(claim) {
+				c.enqueueLater(claim.UID)
+			}
 		}
 		for _, pv := range volumes {
-			c.enqueuePV(pv.Name)
+			if uid, ours := uidOfPV(pv.Name); ours {
+				c.enqueueLater(uid)
+			}
 		}
 		for _, job := range records {
-			c.enqueueEach(jobs.UIDs(job))
+			for _, uid := range jobs.UIDs(job) {
+				c.enqueueLater(types.UID(uid))
+			}
 		}
 	}
 }

@@ -22,7 +22,11 @@ func passOn[T any](changed func(T), old, now T, moved bool) {
 }
 
 func (c *Controller) claimUpdated(old, now *corev1.PersistentVolumeClaim) {
-	passOn(c.claimChanged, old, now, hasClaimMoved(old, now))
+	moved := hasClaimMoved(old, now)
+	passOn(c.enqueueClaim, old, now, moved)
+	if moved || old.Status.Phase != now.Status.Phase { // what its clones wait for
+		c.enqueueClones(now)
+	}
 	c.measureBound(old, now)
 }
 

@@ -39,7 +39,11 @@ func (f *Resolver) resolveSource(ctx context.Context, claim *corev1.PersistentVo
 	}
 	pv := f.boundPV(source)
 	if pv == nil {
-		return nil, decide.Problemf(reason.SourceNotBound, "the source claim %s is not bound yet. The clone is made when it is", name), nil
+		p := decide.Problemf(reason.SourceNotBound, "the source claim %s is not bound yet. The clone is made when it is", name)
+		if source.Status.Phase == corev1.ClaimBound { // the cache of PVs shows it in a moment
+			p.RetryAfter = time.Second
+		}
+		return nil, p, nil
 	}
 	if p := refuseMode(claim, name, pv); p != nil {
 		return nil, p, nil
