@@ -37,7 +37,7 @@ func (q *fairQueue) Push(uid types.UID) {
 // Len returns how many UIDs wait.
 func (q *fairQueue) Len() int { return q.length }
 
-// Pop removes the first UID of the namespace whose turn it is. There is one.
+// Pop removes the first UID of the next namespace. There is one.
 func (q *fairQueue) Pop() types.UID {
 	namespace := q.turns[0]
 	q.turns = q.turns[1:]

@@ -43,7 +43,7 @@ func stuff(object metav1.Object) {
 }
 
 // Whoever writes an object of the largest size pays for it, not the API server: the policies answer
-// soon, and what has no more than it needs passes.
+// soon, and what has no more than it needs passes. All of them are dry runs.
 func TestPoliciesAnswerSoonToLargeObjects(t *testing.T) {
 	// Not beside others: what is measured is the API server's time.
 	w := newWorld(t, "large")
@@ -54,6 +54,28 @@ func TestPoliciesAnswerSoonToLargeObjects(t *testing.T) {
 	pv := attackPV("pvc-"+attackUID, attackUID, w.ns, anExport())
 	stuff(pv)
 	hosts := attackPV("pvc-"+attackUID, attackUID, w.ns, anExport(), mounted(large(80_000)...))
+	asPodOf := func(change func(*corev1.PodTemplateSpec)) func(*corev1.PodTemplateSpec) {
+		return func(p *corev1.PodTemplateSpec) {
+			p.Labels, p.Spec.ServiceAccountName, p.Spec.SchedulingGates = nil, "default", nil
+			change(p)
+		}
+	}
+	volumes := asPodOf(func(p *corev1.PodTemplateSpec) {
+		for _, word := range large(80_000) {
+			p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: word, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
+		}
+	})
+	ports := asPodOf(func(p *corev1.PodTemplateSpec) {
+		for i := range int32(60_000) {
+			p.Spec.Containers[0].Ports = append(p.Spec.Containers[0].Ports, corev1.ContainerPort{ContainerPort: i + 1})
+		}
+	})
+	annotated := asPodOf(func(p *corev1.PodTemplateSpec) { stuff(p) })
+	gates := func(p *corev1.PodTemplateSpec) {
+		for _, word := range large(80_000) {
+			p.Spec.SchedulingGates = append(p.Spec.SchedulingGates, corev1.PodSchedulingGate{Name: "x/" + word})
+		}
+	}
 	for _, a := range []attack{
 		{"a pod of a tenant, with 80,000 values of an anti-affinity", clusterAdmin, w.createApart(large(80_000), 1), "", passes},
 		{"the same, with 10,000 terms", clusterAdmin, w.createApart(nil, 10_000), "at most 100 terms", passes},
@@ -61,6 +83,11 @@ func TestPoliciesAnswerSoonToLargeObjects(t *testing.T) {
 		{"a PV with 40,000 annotations", cinderPod, createPV(pv), "at most 1000 annotations", passes},
 		{"a PV with 80,000 mount options", clusterAdmin, createPV(hosts), "at most 100", passes},
 		{"a label on a pod of a run with 40,000 annotations", clusterAdmin, w.labelOfRun(), "", passes},
+		{"a pod with 80,000 volumes on a node of directories", clusterAdmin, createPod(volumes), "at most 100 volumes", passes},
+		{"with 60,000 ports", clusterAdmin, createPod(ports), "at most 100 ports", passes},
+		{"with 40,000 annotations", clusterAdmin, createPod(annotated), "1000 annotations", passes},
+		{"with 80,000 gates", jobController, createPod(gates), "must be created with the scheduling gate", passes},
+		{"a Job with 40,000 annotations of its pods", clusterAdmin, createJobIn(ownNamespace, annotated), "only the dispatcher creates a Job", passes},
 	} {
 		client, start := w.as(a.as), time.Now()
 		err := a.try(w.ctx(), client)

@@ -67,6 +67,7 @@ func (w *world) recordAttacks() []attack {
 			job.Spec.Template.Labels = map[string]string{key: value}
 		}
 	}
+	squats := func(job *batchv1.Job) { job.Name = "delete-" + victimUID + "-1" }
 	describes := func(job *batchv1.Job) { job.Spec.Template.Annotations = map[string]string{recordUIDs: victimUID} }
 	create := func(change func(*batchv1.Job)) func(context.Context, kubernetes.Interface) error {
 		return func(ctx context.Context, client kubernetes.Interface) error {
@@ -82,6 +83,7 @@ func (w *world) recordAttacks() []attack {
 		{"a Job with UIDs of claims", clusterAdmin, create(annotation(recordUIDs)), creates, passes},
 		{"a Job with a config revision", clusterAdmin, create(annotation(recordRevision)), creates, passes},
 		{"a Job with a confirmed pod", clusterAdmin, create(annotation(confirmGate)), creates, passes},
+		{"a Job with the name of another's run", clusterAdmin, create(squats), creates, passes},
 		{"a Job with the finalizer of records", clusterAdmin, create(finalizer), creates, passes},
 		{"a Job of an audit, with a record", clusterAdmin, create(byAudit), creates, passes},
 		{"a Job whose pods serve another's claim", clusterAdmin, create(ofPods("flex-provisioner.io/claim-uid", victimUID)), creates, passes},
