@@ -61,7 +61,7 @@ type index struct {
 	claims  map[string]*corev1.PersistentVolumeClaim // by UID
 	pvs     map[string]*corev1.PersistentVolume      // by name
 	ofUID   map[string]*corev1.PersistentVolume
-	holders []Holder        // all PVs
+	holders holders         // all PVs
 	atWork  map[string]bool // UIDs with a run that has not ended or a record
 	jobs    map[types.NamespacedName]*batchv1.Job
 	secrets map[types.NamespacedName]bool
@@ -82,9 +82,7 @@ func newIndex(s State) *index {
 			x.ofUID[uid] = pv
 		}
 	}
-	for _, pv := range slices.Concat(s.PVs, s.Others) {
-		x.holders = append(x.holders, HolderOf(pv))
-	}
+	x.holders = holdersOf(slices.Concat(s.PVs, s.Others))
 	x.addJobs()
 	for i := range s.Secrets {
 		x.secrets[types.NamespacedName{Namespace: s.Secrets[i].Namespace, Name: s.Secrets[i].Name}] = true

@@ -62,7 +62,7 @@ func (x *index) volume(class string, v Volume, ofClaim int) *Finding {
 	switch {
 	case ofClaim > 1:
 		found.Kind, found.Why = VolumeTwice, fmt.Sprintf("%d volumes of the class %s are of its claim", ofClaim, class)
-	case x.ofUID[v.UID] != nil || x.isWaitedFor(v.UID) || x.mayStandFor(v):
+	case x.ofUID[v.UID] != nil || x.isWaitedFor(v.UID) || x.holders.mayStandFor(v): // an administrator keeps it by that PV
 		return nil
 	case x.Bears(v) && v.Class == class && isArgument(v.Volume) && HasUID(v):
 		found.Fix = quote.Command("flex-dispatcher", "audit", "--storage="+class, "--fix="+v.Volume) + "  # unless it is kept on purpose"
@@ -81,12 +81,6 @@ func HasUID(v Volume) bool { return uidForm.MatchString(v.UID) }
 // two, "*" stands for all, and a value in quotes is read as a field of CSV.
 func isArgument(volume string) bool { return volume != "*" && !strings.ContainsAny(volume, ",\"\r\n") }
 
-// mayStandFor reports whether a PV, of whomever, may stand for a volume: an administrator keeps the
-// volume by it.
-func (x *index) mayStandFor(v Volume) bool {
-	return slices.ContainsFunc(x.holders, MayStandFor(v))
-}
-
 func (x *index) volumesMissing(class string, count map[string]int) []Finding {
 	var out []Finding
 	for _, pv := range x.PVs {
@@ -104,18 +98,22 @@ func (x *index) volumesMissing(class string, count map[string]int) []Finding {
 // have been made or deleted.
 func CheckAround(before, after State) []Finding {
 	before.Volumes = after.Volumes
-	found := Check(after)
-	appeared := New(found, Check(before))
-	return slices.DeleteFunc(found, func(f Finding) bool { return f.isOfStorage() && slices.Contains(appeared, f) })
+	found, known := Check(after), identities(Check(before))
+	return slices.DeleteFunc(found, func(f Finding) bool { return f.isOfStorage() && !known[f.identity()] })
 }
 
 // New returns the findings that were not there before.
 func New(found, before []Finding) []Finding {
-	known := map[identity]bool{}
-	for _, f := range before {
-		known[f.identity()] = true
-	}
+	known := identities(before)
 	return slices.DeleteFunc(slices.Clone(found), func(f Finding) bool { return known[f.identity()] })
+}
+
+func identities(all []Finding) map[identity]bool {
+	out := map[identity]bool{}
+	for _, f := range all {
+		out[f.identity()] = true
+	}
+	return out
 }
 
 func (f Finding) identity() identity { return identity{f.Kind, f.Class, f.UID, f.Object} }

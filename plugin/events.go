@@ -14,6 +14,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
+	"github.com/flex-provisioner/flex-provisioner/internal/answerlimit"
 )
 
 // notSeen are the reasons of the events about what no object shows: the API server refuses a write of
@@ -60,6 +61,13 @@ func reportedOn(o *observe.Observation) (about []metav1.Object) {
 	return about
 }
 
+// Whoever may create events in a namespace writes any number of any size about any object there: so
+// many are read, and of so many bytes. The dispatcher itself writes few about one object.
+const (
+	mostEvents     = 500
+	mostEventBytes = 4 << 20
+)
+
 // eventsAbout returns the events about an object, of any reporter. Those of an object without a
 // namespace are in the namespace default.
 func eventsAbout(ctx context.Context, client kubernetes.Interface, obj metav1.Object) ([]corev1.Event, error) {
@@ -67,8 +75,8 @@ func eventsAbout(ctx context.Context, client kubernetes.Interface, obj metav1.Ob
 	if namespace == "" {
 		namespace = metav1.NamespaceDefault
 	}
-	list, err := client.CoreV1().Events(namespace).List(ctx, metav1.ListOptions{
-		FieldSelector: fields.OneTermEqualSelector("involvedObject.uid", string(obj.GetUID())).String(),
+	list, err := client.CoreV1().Events(namespace).List(answerlimit.With(ctx, mostEventBytes), metav1.ListOptions{
+		FieldSelector: fields.OneTermEqualSelector("involvedObject.uid", string(obj.GetUID())).String(), Limit: mostEvents,
 	})
 	if err != nil {
 		return nil, err

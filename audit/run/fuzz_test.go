@@ -23,6 +23,9 @@ func FuzzList(f *testing.F) {
 			others = append(others, line)
 			return nil
 		})
+		if err != nil && len(text) > longestName {
+			t.Skip("a name, or a line, may be too long")
+		}
 		if err != nil {
 			t.Fatal(err)
 		}

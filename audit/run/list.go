@@ -73,9 +73,13 @@ func ReadVolumes(from io.Reader) ([]audit.Volume, error) {
 	return readLines(from, func(line string) error { return fmt.Errorf("read a list: the line %q is no volume", line) })
 }
 
+// How much is read of a list. A storage may list without an end, and the audit's memory is for those of
+// all classes.
 const (
-	maxLine = 1 << 20 // bytes of the longest line of a list
-	maxLog  = 1 << 28 // bytes of a list that are read: a run of a class may write without an end, and the audit's memory is an administrator's
+	maxLine     = 1 << 20 // bytes of the longest line
+	maxLog      = 1 << 26 // bytes of a log
+	mostVolumes = 200_000
+	longestName = 1024 // bytes of the storage's name of a volume
 )
 
 // readLines reads the volumes of a list. other is called with each line that is not one of them: a
@@ -86,10 +90,18 @@ func readLines(from io.Reader, other func(line string) error) ([]audit.Volume, e
 	lines.Buffer(nil, maxLine)
 	for lines.Scan() {
 		var listed contract.Listed
-		if json.Unmarshal(lines.Bytes(), &listed) == nil && listed.Volume != "" {
+		isVolume := json.Unmarshal(lines.Bytes(), &listed) == nil && listed.Volume != ""
+		switch {
+		case isVolume && len(listed.Volume) > longestName:
+			return nil, fmt.Errorf("a volume has a name of %d bytes, and an audit reads %d. Remedy: let the image list an ID", len(listed.Volume), longestName)
+		case isVolume && len(out) == mostVolumes:
+			return nil, fmt.Errorf("there are more than the %d volumes that an audit reads. Remedy: find out which are not of this cluster, and let the image list only its own", mostVolumes)
+		case isVolume:
 			out = append(out, audit.Volume(listed))
-		} else if err := other(lines.Text()); err != nil {
-			return nil, err
+		default:
+			if err := other(lines.Text()); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return out, lines.Err()

@@ -138,6 +138,23 @@ func TestWhatAnImageListsIsRead(t *testing.T) {
 	}
 }
 
+// The list of one storage once took more memory than the audits of all classes have.
+func TestAListHasALimitOfVolumesAndOfTheirNames(t *testing.T) {
+	t.Parallel()
+	line := `{"volume":"a"}` + "\n"
+	if got, err := run.ReadVolumes(strings.NewReader(strings.Repeat(line, 200_000))); err != nil || len(got) != 200_000 {
+		t.Errorf("of 200,000 volumes %d are read: %v", len(got), err)
+	}
+	for want, list := range map[string]string{
+		"more than the 200000 volumes": strings.Repeat(line, 200_001),
+		"a name of 1025 bytes":         `{"volume":"` + strings.Repeat("a", 1025) + `"}`,
+	} {
+		if _, err := run.ReadVolumes(strings.NewReader(list)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("the error is %v, want %q", err, want)
+		}
+	}
+}
+
 // Names that a storage and an image have chosen, printed to a terminal, neither end a line nor move
 // the cursor. A command that is printed does only what it says.
 func TestNothingOfAStorageLeavesItsLine(t *testing.T) {
