@@ -11,7 +11,7 @@ dir=$FLEX_BASE_DIR/${FLEX_PV_NAME:?}
 provision() {
   flex need server export
   [ "$FLEX_VOLUME_MODE" = Filesystem ] || flex refuse "a directory cannot be a raw block device: request volumeMode Filesystem"
-  mkdir -p "$dir" # an earlier run may have made it
+  [ -d "$dir" ] || mkdir "$dir" # without -p: where the export is not mounted, the base directory does not exist
   chmod 0777 "$dir" # pods write there as any user
   flex pv '{"spec":{"nfs":{"server":"'"$FLEX_SERVER"'","path":"'"$FLEX_EXPORT/$FLEX_PV_NAME"'"}}}'
 }

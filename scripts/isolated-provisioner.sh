@@ -1,15 +1,16 @@
 #!/bin/bash
-# A provisioner on a node without a network: it makes a directory of the export at /export and describes the volume. The
+# A provisioner on a node without a network: it makes a directory of the export and describes the volume. The
 # dispatcher writes the PV (write-pv: dispatcher), so this one needs no token and no network.
 set -euo pipefail
+flex need base-dir
 
 # The dispatcher chooses the PV's name, pvc-UID. No text of a user becomes part of a path.
-dir=/export/${FLEX_PV_NAME:?}
+dir=$FLEX_BASE_DIR/${FLEX_PV_NAME:?}
 
 provision() {
   flex need nfs-server nfs-path
   [ "$FLEX_VOLUME_MODE" = Filesystem ] || flex refuse "a directory cannot be a raw block device: request volumeMode Filesystem"
-  mkdir -p "$dir" # an earlier run may have made it
+  [ -d "$dir" ] || mkdir "$dir" # without -p: where the export is not mounted, the base directory does not exist
   chmod 0777 "$dir"
   flex pv '{"spec":{"nfs":{"server":"'"$FLEX_NFS_SERVER"'","path":"'"$FLEX_NFS_PATH/$FLEX_PV_NAME"'"}}}'
 }

@@ -57,7 +57,7 @@ usable() {
 # A node that is killed and boots again finds its Node object with the label.
 label_nodes() {
   [ "$NODES" != 0 ] || return 0
-  kubectl label --overwrite node node1 node-restriction.kubernetes.io/flex-storage-network=true node-restriction.kubernetes.io/flex-nfs-server=true >/dev/null
+  kubectl label --overwrite node node1 node-restriction.kubernetes.io/flex-storage-network=true node-restriction.kubernetes.io/flex-{nfs-server,file-server,isolated}=true >/dev/null
   kubectl label --overwrite node --all node-restriction.kubernetes.io/flex-dispatcher=true >/dev/null
 }
 

@@ -124,7 +124,7 @@ func (w *world) examples(cm *corev1.ConfigMap, claim *corev1.PersistentVolumeCla
 		"--from-env-file=FILE", "--from-env-file=" + write("env", []byte("KEY=value\n")), "FILE", file,
 		"my-filer.yaml", file, "claim.yaml", write("claim.yaml", append([]byte("apiVersion: v1\nkind: PersistentVolumeClaim\n"), request...)),
 		"CONFIGNAMESPACE", cm.Namespace, "SOURCENAMESPACE", w.ns, "NAMESPACES", w.ns, "NAMESPACE", w.ns, "shop", w.ns,
-		"CONFIGMAP", cm.Name, "OTHERCLASS", "other", "CLASS", w.ns, "gold silver", w.ns, "gold", w.ns,
+		"CONFIGMAP", cm.Name, "OTHERCLASS", "other", "OTHER", cm.Name, "CLASS", w.ns, "gold silver", w.ns, "gold", w.ns,
 		"CLAIM", claim.Name, "SOURCE", claim.Name, "PV", pv.Name, "pvc-6f0c3b1e-2d4a-4c8e-9a57-0b1c2d3e4f50", pv.Name,
 		"REVISION", revision, "JOB", job.Name, "POD", pod.Name, "UID", string(claim.UID), "SERVICEACCOUNT", "default",
 		"LABEL=VALUE", "label=value", "NODE", pod.Spec.NodeName, "NUMBER", "2", "VERBS", "provision,delete", "SIZE", "2Gi", "SECRET", "pages", "NAME", "pages",
