@@ -71,7 +71,7 @@ func newSingle(ctx context.Context, s settings, c *cluster) (*subject, error) {
 	if s.cell.Row.Kind == plan.LocalPath {
 		return startLocalPathOn(ctx, s, c, realNode)
 	}
-	return &subject{create: func(ctx context.Context, name string) error {
+	return &subject{remove: c.deleteClaim, create: func(ctx context.Context, name string) error {
 		claim := claimOf(name, s.cell.Row.Class, map[string]string{annSelectedNode: realNode})
 		_, err := c.client.CoreV1().PersistentVolumeClaims(benchNamespace).Create(ctx, claim, metav1.CreateOptions{})
 		return err

@@ -36,7 +36,7 @@ func startOurs(ctx context.Context, s settings, c *cluster) (*subject, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &subject{create: c.claims(nil), programs: []*process.Program{p}}, nil
+	return &subject{create: c.claims(nil), remove: c.deleteClaim, programs: []*process.Program{p}}, nil
 }
 
 func configOf(row plan.Row) *corev1.ConfigMap {

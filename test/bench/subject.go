@@ -49,11 +49,7 @@ func newSubject(ctx context.Context, s settings, c *cluster) (*subject, error) {
 	if start == nil {
 		return nil, errors.New("it has no program")
 	}
-	one, err := start(ctx, s, c)
-	if err == nil && one.remove == nil {
-		one.remove = c.deleteClaim
-	}
-	return one, err
+	return start(ctx, s, c)
 }
 
 // makeClass makes the class that a provisioner serves.
