@@ -80,10 +80,11 @@ func (c cached) Nodes(context.Context) ([]*corev1.Node, error) { return c.caches
 //
 // What it reads is cut like the caches, but for Jobs: an undo repeats the whole request of one.
 func (c *Caches) Live(at types.NamespacedName, mayHaveJobs ...string) Reader {
-	return live{client: c.client, provisioner: c.provisioner, namespaces: c.Namespaces(), at: at, mayHaveJobs: mayHaveJobs}
+	return live{caches: c, client: c.client, provisioner: c.provisioner, namespaces: c.Namespaces(), at: at, mayHaveJobs: mayHaveJobs}
 }
 
 type live struct {
+	caches                  *Caches
 	client                  kubernetes.Interface
 	provisioner             string
 	namespaces, mayHaveJobs []string
@@ -138,6 +139,25 @@ func (l live) Jobs(ctx context.Context, uid types.UID) ([]*batchv1.Job, error) {
 		}
 		for i := range list.Items {
 			out = append(out, &list.Items[i])
+		}
+	}
+	return l.withoutLabel(ctx, uid, out)
+}
+
+// withoutLabel adds the Jobs of a claim that have lost its label, and that the caches find by their
+// annotation. A claim once hung whose Job another client had so changed: nothing was decided on the
+// caches alone, and the API server showed no Job.
+func (l live) withoutLabel(ctx context.Context, uid types.UID, out []*batchv1.Job) ([]*batchv1.Job, error) {
+	for _, known := range l.caches.Jobs.By(ByUID, string(uid)) {
+		if slices.ContainsFunc(out, func(job *batchv1.Job) bool { return job.UID == known.UID }) {
+			continue
+		}
+		switch job, err := l.client.BatchV1().Jobs(known.Namespace).Get(ctx, known.Name, metav1.GetOptions{}); {
+		case apierrors.IsNotFound(err), err == nil && job.UID != known.UID:
+		case err != nil:
+			return nil, fmt.Errorf("get the Job %s/%s: %w", known.Namespace, known.Name, err)
+		default:
+			out = append(out, job)
 		}
 	}
 	return out, nil

@@ -120,19 +120,16 @@ func (w *world) gatedAndLeft(then func(job *batchv1.Job)) *corev1.Pod {
 
 // Nothing starts or deletes the pod, and the dispatcher may delete none.
 func TestAGatedPodThatItsJobHasLeftGoesByTheRemedyOfItsEvent(t *testing.T) {
-	for name, test := range map[string]struct {
-		then func(w *world, job *batchv1.Job)
-		says string
-	}{
-		"its Job is a record": {func(*world, *batchv1.Job) {}, "Remedy: kubectl -n flex-provisioner delete pod "},
-		"its Job was taken away by hand": {func(w *world, job *batchv1.Job) {
+	for name, then := range map[string]func(w *world, job *batchv1.Job){
+		"its Job is a record": func(*world, *batchv1.Job) {},
+		"its Job was taken away by hand": func(w *world, job *batchv1.Job) {
 			fakecluster.RemoveFinalizer(w, fakecluster.Admin, job, jobs.FinalizerRecord)
-		}, "Remedy: only if that pod has a scheduling gate and its Job no longer exists: delete that pod"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(w *world) {
-				left := w.gatedAndLeft(func(job *batchv1.Job) { test.then(w, job) })
-				w.MustContain("", "RunNotConfirmed", []string{left.Name, test.says})
+				left := w.gatedAndLeft(func(job *batchv1.Job) { then(w, job) })
+				w.MustContain("", "RunNotConfirmed", []string{left.Name, "Remedy: kubectl -n flex-provisioner delete pod "})
 				if n := len(w.Events.About("PersistentVolumeClaim/data", "RunNotConfirmed")); n < 4 || len(w.Runs) > 0 {
 					w.T.Fatalf("it was emitted %d times in an hour, want one every ten minutes or so; ran %v", n, w.Verbs())
 				}

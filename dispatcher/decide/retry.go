@@ -148,7 +148,8 @@ func (t Target) resolveMissingNode() (_ Target, anywhere bool) {
 }
 
 // holdLaunches waits for what is in the way of any launch for the claim: a pod that may still run,
-// or the pause after a run that was cancelled before it started.
+// or the pause after a run that was cancelled before it started. A pod that ends by itself within
+// seconds holds up the confirmation alone.
 func (v View) holdLaunches() Action {
 	if r := v.unconfirmedRun(); r != nil {
 		until := r.Outcome.MayRunUntil
@@ -159,6 +160,9 @@ func (v View) holdLaunches() Action {
 	}
 	if v.Now.Before(v.NotBefore) {
 		return Wait{Until: v.NotBefore, Why: "the last run was just cancelled before it started"}
+	}
+	if v.Left != nil {
+		return ReportProblem{Problem: *v.Left, Until: v.Now.Add(recheckNode)}
 	}
 	return nil
 }

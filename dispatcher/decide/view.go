@@ -39,7 +39,8 @@ type View struct {
 	Contested bool
 	// OrphanPod is set if a pod that has ended is kept although its Job no longer exists.
 	OrphanPod bool
-	// Left is the problem that a pod of the UID may run although its Job no longer exists, or nil.
+	// Left is the problem that a pod of the UID may run although its Job no longer exists, or although
+	// its run has ended, on a lost node. It is nil if there is none.
 	Left *Problem
 	// Refused names the writes that were refused a moment ago, or that the object did not show
 	// afterwards, by WriteOf.

@@ -1,12 +1,15 @@
 package observe
 
 import (
+	"slices"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
@@ -35,7 +38,7 @@ func (b *Observer) clonedProblem(pv *corev1.PersistentVolume) *decide.Problem {
 		if runs.IsNewerRecord(job) {
 			return &decide.Problem{Reason: reason.RecordTooNew, Note: reason.WrittenByNewer(job.Namespace, job.Name), RetryAfter: recheckClone}
 		}
-		if runs.HoldsSlot(job, b.Caches.PodsOf(job), b.Clock.Now()) {
+		if runs.HoldsSlot(job, b.Caches.PodsOf(job), b.Clock.Now()) || b.mayContinue(job) {
 			p := decide.Problemf(reason.VolumeInUse, "the Job %s/%s clones the volume, so it is not deleted before the Job has ended", job.Namespace, job.Name)
 			p.From, p.RetryAfter = job.CreationTimestamp.Add(reportAttached), recheckClone
 			return p
@@ -50,6 +53,20 @@ const recheckClone = 15 * time.Second
 // reportAttached is for how long an attachment of a released PV is nothing to report: kubelet and
 // attacher need a while.
 const reportAttached = time.Minute
+
+// mayContinue reports whether a container of a Job may continue on a lost node past the deadline of its
+// pod, which then uses no slot.
+func (b *Observer) mayContinue(job *batchv1.Job) bool {
+	for _, uid := range jobs.UIDs(job) {
+		if r := jobs.RecordOf(job, uid).Recorded; r != nil && !r.MayRunUntil.IsZero() && runs.IsNodeLost(b.Caches.Nodes.Named(r.Node)) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(b.Caches.PodsOf(job), func(pod *corev1.Pod) bool {
+		may, until := runs.MayRun(pod, b.Clock.Now())
+		return (may || !until.IsZero()) && runs.IsNodeLost(b.Caches.Nodes.Named(pod.Spec.NodeName))
+	})
+}
 
 func attachedProblem(node, by string) *decide.Problem {
 	return decide.Problemf(reason.VolumeInUse, "the volume is still attached to the node %s by %s, so it is not deleted", node, by).

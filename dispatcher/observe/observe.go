@@ -2,6 +2,7 @@ package observe
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -17,6 +18,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/resolve"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
@@ -175,10 +177,13 @@ func (b *Observer) readRuns(ctx context.Context, reader cluster.Reader, o *Obser
 }
 
 // readOrphans finds the pods of the UID whose Jobs no longer exist: those that have ended and are
-// kept, and one that has not, which is reported.
+// kept, and one that has not, which is reported. So is one on a lost node whose run has ended.
 func (b *Observer) readOrphans(ctx context.Context, reader cluster.Reader, o *Observation) error {
 	for _, pod := range b.Caches.Pods.By(cluster.ByUID, string(o.UID)) {
 		if job := o.Jobs[pod.Labels[batchv1.JobNameLabel]]; job != nil && runs.IsPodOf(pod, job) {
+			if err := b.observeLost(ctx, reader, o, pod, job); err != nil {
+				return err
+			}
 			continue
 		}
 		may, until, lost, err := b.mayRun(ctx, reader, pod)
@@ -203,6 +208,25 @@ func (o *Observation) MayOrphanHaveLeft(pod *corev1.Pod) bool {
 		return false
 	}
 	return len(jobs.UIDsOfPod(pod)) > 1 || o.PV == nil || o.PV.Annotations[contract.AnnRevision] != pod.Annotations[contract.AnnRevision]
+}
+
+// observeLost notes that a pod may run on a lost node although its Job's run has ended, as that of an
+// expand has with its container. A run that was launched then took a slot, waited at its gate until it
+// was cancelled, and was launched again, and with it the other claims of its batch.
+func (b *Observer) observeLost(ctx context.Context, reader cluster.Reader, o *Observation, pod *corev1.Pod, job *batchv1.Job) error {
+	ended := func(r decide.Run) bool { return r.Name == job.Name && !r.Unfinished }
+	if !slices.ContainsFunc(o.View.Runs, ended) {
+		return nil
+	}
+	may, _, _, err := b.mayRun(ctx, reader, pod)
+	if err != nil || !may {
+		return err
+	}
+	lost, err := lostNode(ctx, reader, pod.Spec.NodeName)
+	if lost != "" {
+		o.Left, o.View.Left = pod, &decide.Problem{Reason: reason.WaitingForNode, Note: reason.LostNode("the pod "+pod.Name, lost)}
+	}
+	return err
 }
 
 // observeLeft notes that a pod may run whose Job no longer exists. It holds a slot of its class.

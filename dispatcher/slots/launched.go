@@ -8,6 +8,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
+// unseenFor is how long a Job holds a slot that was created, and that the cache does not show. One that
+// a client removed while the watch was interrupted is never shown.
+const unseenFor = 10 * time.Minute
+
 // Use turns a UID's assignment into a Job that is about to be created.
 func (s *Slots) Use(uid types.UID, job *batchv1.Job) {
 	s.mu.Lock()
@@ -18,6 +22,7 @@ func (s *Slots) Use(uid types.UID, job *batchv1.Job) {
 	}
 	delete(s.assigned, uid)
 	s.launched[jobKey(job)] = a
+	a.until = s.clock.Now().Add(unseenFor)
 }
 
 // Unused gives the slot of a Job that was not created back to the UID. The UID keeps it until End,
@@ -36,17 +41,19 @@ func (s *Slots) Unused(uid types.UID, job *batchv1.Job) {
 const unknownFor = 30 * time.Second
 
 // Unknown records that a Job may exist: the API server's answer to its creation was lost, now or a
-// moment ago. It holds its slot until the cache shows it, or for a while.
+// moment ago. It holds its slot until the cache shows it, or for a while: if it is then free, no event
+// says so.
 func (s *Slots) Unknown(_ types.UID, job *batchv1.Job) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if a := s.launched[jobKey(job)]; a != nil {
 		a.until = s.clock.Now().Add(unknownFor)
+		s.clock.AfterFunc(unknownFor, func() { go s.Assign(a.ClassKey) }) // not by the clock, which may hold a lock
 	}
 }
 
-// forgetUnknown forgets the Jobs that may have existed and that the cache should have shown by now.
+// forgetUnknown forgets the Jobs that the cache should have shown by now.
 func (s *Slots) forgetUnknown() {
 	now := s.clock.Now()
-	maps.DeleteFunc(s.launched, func(_ string, a *Assignment) bool { return !a.until.IsZero() && !now.Before(a.until) })
+	maps.DeleteFunc(s.launched, func(_ string, a *Assignment) bool { return !now.Before(a.until) })
 }

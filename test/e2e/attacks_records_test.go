@@ -165,7 +165,7 @@ const asQueue = `{"metadata":{"labels":{"kueue.x-k8s.io/queue-name":"storage"}},
 // recordJob is a suspended Job of a provisioning pod, which has no labels yet.
 func recordJob(change func(*batchv1.Job)) *batchv1.Job {
 	job := &batchv1.Job{
-		ObjectMeta: metav1.ObjectMeta{Name: "provision-" + victimUID + "-9"},
+		ObjectMeta: metav1.ObjectMeta{Name: "attack"},
 		Spec: batchv1.JobSpec{Suspend: new(true), Template: provisioningPod(func(p *corev1.PodTemplateSpec) {
 			p.Labels, p.Spec.RestartPolicy = nil, corev1.RestartPolicyNever
 		})},
