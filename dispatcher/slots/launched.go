@@ -8,10 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// unseenFor is how long a Job holds a slot that was created, and that the cache does not show. One that
-// a client removed while the watch was interrupted is never shown.
-const unseenFor = 10 * time.Minute
-
 // Use turns a UID's assignment into a Job that is about to be created.
 func (s *Slots) Use(uid types.UID, job *batchv1.Job) {
 	s.mu.Lock()
@@ -22,7 +18,6 @@ func (s *Slots) Use(uid types.UID, job *batchv1.Job) {
 	}
 	delete(s.assigned, uid)
 	s.launched[jobKey(job)] = a
-	a.until = s.clock.Now().Add(unseenFor)
 }
 
 // Unused gives the slot of a Job that was not created back to the UID. The UID keeps it until End,
@@ -52,8 +47,8 @@ func (s *Slots) Unknown(_ types.UID, job *batchv1.Job) {
 	}
 }
 
-// forgetUnknown forgets the Jobs that the cache should have shown by now.
+// forgetUnknown forgets the Jobs that may have existed and that the cache should have shown by now.
 func (s *Slots) forgetUnknown() {
 	now := s.clock.Now()
-	maps.DeleteFunc(s.launched, func(_ string, a *Assignment) bool { return !now.Before(a.until) })
+	maps.DeleteFunc(s.launched, func(_ string, a *Assignment) bool { return !a.until.IsZero() && !now.Before(a.until) })
 }

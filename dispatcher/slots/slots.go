@@ -45,7 +45,8 @@ type Assignment struct {
 	since time.Time
 	// behind is set if the UID waited behind a Job that could not start.
 	behind bool
-	// until is until when it counts if the cache does not show its Job.
+	// until is until when it counts if the cache does not show its Job, of which it is unknown
+	// whether it exists. Zero: it exists.
 	until time.Time
 }
 
