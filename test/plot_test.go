@@ -36,7 +36,7 @@ func TestThePlotOfThePerformancePageShowsItsTable(t *testing.T) {
 func plot(t *testing.T, cells [][]string) string {
 	t.Helper()
 	var bars strings.Builder
-	count, highest := 0, 60.0
+	count, highest := 0, 100.0
 	for _, row := range cells {
 		if row[3] == "–" {
 			continue
