@@ -67,7 +67,6 @@ func (w *world) recordAttacks() []attack {
 			job.Spec.Template.Labels = map[string]string{key: value}
 		}
 	}
-	squats := func(job *batchv1.Job) { job.Name = "delete-" + victimUID + "-1" }
 	describes := func(job *batchv1.Job) { job.Spec.Template.Annotations = map[string]string{recordUIDs: victimUID} }
 	create := func(change func(*batchv1.Job)) func(context.Context, kubernetes.Interface) error {
 		return func(ctx context.Context, client kubernetes.Interface) error {
@@ -83,7 +82,6 @@ func (w *world) recordAttacks() []attack {
 		{"a Job with UIDs of claims", clusterAdmin, create(annotation(recordUIDs)), creates, passes},
 		{"a Job with a config revision", clusterAdmin, create(annotation(recordRevision)), creates, passes},
 		{"a Job with a confirmed pod", clusterAdmin, create(annotation(confirmGate)), creates, passes},
-		{"a Job with the name of another's run", clusterAdmin, create(squats), creates, passes},
 		{"a Job with the finalizer of records", clusterAdmin, create(finalizer), creates, passes},
 		{"a Job of an audit, with a record", clusterAdmin, create(byAudit), creates, passes},
 		{"a Job whose pods serve another's claim", clusterAdmin, create(ofPods("flex-provisioner.io/claim-uid", victimUID)), creates, passes},
@@ -165,7 +163,7 @@ const asQueue = `{"metadata":{"labels":{"kueue.x-k8s.io/queue-name":"storage"}},
 // recordJob is a suspended Job of a provisioning pod, which has no labels yet.
 func recordJob(change func(*batchv1.Job)) *batchv1.Job {
 	job := &batchv1.Job{
-		ObjectMeta: metav1.ObjectMeta{Name: "attack"},
+		ObjectMeta: metav1.ObjectMeta{Name: "provision-" + victimUID + "-9"},
 		Spec: batchv1.JobSpec{Suspend: new(true), Template: provisioningPod(func(p *corev1.PodTemplateSpec) {
 			p.Labels, p.Spec.RestartPolicy = nil, corev1.RestartPolicyNever
 		})},
