@@ -1,7 +1,9 @@
 package run
 
 import (
+	"bufio"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -23,8 +25,8 @@ func FuzzList(f *testing.F) {
 			others = append(others, line)
 			return nil
 		})
-		if err != nil && len(text) > longestName {
-			t.Skip("a name, or a line, may be too long")
+		if errors.Is(err, bufio.ErrTooLong) && len(text) > maxLine || err != nil && strings.Contains(err.Error(), "a volume has a name of") && len(text) > longestName {
+			return // TestAListHasALimitOfVolumesAndOfTheirNames is about these
 		}
 		if err != nil {
 			t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
@@ -146,18 +147,20 @@ func (l live) Jobs(ctx context.Context, uid types.UID) ([]*batchv1.Job, error) {
 
 // withoutLabel adds the Jobs of a claim that have lost its label, and that the caches find by their
 // annotation. A claim once hung whose Job another client had so changed: nothing was decided on the
-// caches alone, and the API server showed no Job.
+// caches alone, and the API server showed no Job. They are listed, since the role has no "get".
 func (l live) withoutLabel(ctx context.Context, uid types.UID, out []*batchv1.Job) ([]*batchv1.Job, error) {
 	for _, known := range l.caches.Jobs.By(ByUID, string(uid)) {
 		if slices.ContainsFunc(out, func(job *batchv1.Job) bool { return job.UID == known.UID }) {
 			continue
 		}
-		switch job, err := l.client.BatchV1().Jobs(known.Namespace).Get(ctx, known.Name, metav1.GetOptions{}); {
-		case apierrors.IsNotFound(err), err == nil && job.UID != known.UID:
-		case err != nil:
-			return nil, fmt.Errorf("get the Job %s/%s: %w", known.Namespace, known.Name, err)
-		default:
-			out = append(out, job)
+		list, err := l.client.BatchV1().Jobs(known.Namespace).List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, known.Name).String()})
+		if err != nil {
+			return nil, fmt.Errorf("list the Job %s/%s: %w", known.Namespace, known.Name, err)
+		}
+		for i := range list.Items {
+			if list.Items[i].UID == known.UID {
+				out = append(out, &list.Items[i])
+			}
 		}
 	}
 	return out, nil

@@ -40,8 +40,8 @@ func (f *Resolver) resolveSource(ctx context.Context, claim *corev1.PersistentVo
 	pv := f.boundPV(source)
 	if pv == nil {
 		p := decide.Problemf(reason.SourceNotBound, "the source claim %s is not bound yet. The clone is made when it is", name)
-		if source.Status.Phase == corev1.ClaimBound { // the cache of PVs shows it in a moment
-			p.RetryAfter = time.Second
+		if source.Status.Phase == corev1.ClaimBound { // its PV is seen later, and enqueues no clones
+			p.RetryAfter = 5 * time.Second
 		}
 		return nil, p, nil
 	}

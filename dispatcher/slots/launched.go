@@ -36,8 +36,8 @@ func (s *Slots) Unused(uid types.UID, job *batchv1.Job) {
 const unknownFor = 30 * time.Second
 
 // Unknown records that a Job may exist: the API server's answer to its creation was lost, now or a
-// moment ago. It holds its slot until the cache shows it, or for a while: if it is then free, no event
-// says so.
+// moment ago. It holds its slot until the cache shows it, or for a while. No event says when that has
+// passed, so the clock has the slot assigned again.
 func (s *Slots) Unknown(_ types.UID, job *batchv1.Job) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
