@@ -87,6 +87,7 @@ func TestAPodThatIsLeftIsReportedInsteadOfAWait(t *testing.T) {
 		"the volume is in use":      {View{Now: now, Claim: ClaimBound, Volume: Volume{State: Fits, UID: pvUID, PolicyDelete: true, HasFinalizer: true}, Left: left}, true},
 		"there is something to do":  {View{Now: now, Claim: ClaimBound, Volume: Volume{State: Fits, UID: pvUID, PolicyDelete: true}, Left: left}, false},
 		"no pod is left":            {View{Now: now}, false},
+		"nothing is launched":       {View{Now: now, Claim: ClaimPending, Provision: provisionTargets()[1], Left: left}, true},
 		"something else is waiting": {View{Now: now, Claim: ClaimPending, Provision: provisionTargets()[1], NotBefore: now.Add(time.Minute), Left: left}, false},
 	} {
 		if action, reports := Decide(tt.view).(ReportProblem); reports != tt.reports || reports && action.Problem.Reason != left.Reason {
