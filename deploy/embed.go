@@ -8,3 +8,8 @@ import "embed"
 //
 //go:embed examples/nfs.yaml examples/node-directory.yaml node-directories/kustomization.yaml node-directories/rbac.yaml
 var Files embed.FS
+
+// DispatcherRoles are the dispatcher's permissions, which the API server of the tests grants as well.
+//
+//go:embed base/dispatcher-rbac.yaml
+var DispatcherRoles string

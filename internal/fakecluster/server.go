@@ -73,9 +73,10 @@ func (s *Server) Client(by string) *fake.Clientset { return s.client(by, nil) }
 // client returns the clientset of a process, which answers nothing once the process was killed.
 func (s *Server) client(by string, p *Process) *fake.Clientset {
 	c := &fake.Clientset{}
-	c.AddReactor("*", "*", s.forbid)
+	forbid := func(a clienttesting.Action) (bool, runtime.Object, error) { return s.forbid(by, a) }
+	c.AddReactor("*", "*", forbid)
 	c.AddWatchReactor("*", func(a clienttesting.Action) (bool, watch.Interface, error) {
-		forbidden, _, err := s.forbid(a)
+		forbidden, _, err := forbid(a)
 		return forbidden, nil, err
 	})
 	c.AddReactor("*", "*", func(a clienttesting.Action) (bool, runtime.Object, error) {
@@ -99,8 +100,8 @@ func (s *Server) client(by string, p *Process) *fake.Clientset {
 	return c
 }
 
-func (s *Server) forbid(a clienttesting.Action) (bool, runtime.Object, error) {
-	if _, forbidden := s.Forbidden.Load(a.GetNamespace()); !forbidden {
+func (s *Server) forbid(by string, a clienttesting.Action) (bool, runtime.Object, error) {
+	if _, forbidden := s.Forbidden.Load(a.GetNamespace()); !forbidden && isGranted(by, a) {
 		return false, nil, nil
 	}
 	return true, nil, apierrors.NewForbidden(a.GetResource().GroupResource(), "", nil)

@@ -63,11 +63,11 @@ func (f *failure) Fatalf(format string, args ...any) {
 }
 
 // readBack are names under which a version leaves what a later one must find again, each with a
-// story in which that is missed.
+// story in which that is missed. The label jobs.LabelMember is none: a Job without it is found by its
+// other names (TestAJobWithoutTheLabelOfItsClaimIsRecorded).
 var readBack = []struct{ name, story string }{
 	{jobs.AnnRecord + `":`, "bound-and-deleted"},
 	{jobs.FinalizerRecord + `"]`, "abandoned"},
-	{jobs.LabelMember, "abandoned"},
 	{jobs.LabelVerb, "abandoned"},
 	{jobs.AnnRequest, "abandoned"},
 	{jobs.AnnPV, "abandoned"},
