@@ -62,7 +62,7 @@ var deleting = []script{
 	{"nfs", func(base string) []string {
 		return []string{"/export/$place", base + "/$FLEX_PV_NAME", "/export/$below", base}
 	}},
-	{"isolated", func(base string) []string { return []string{"/export/", base + "/"} }},
+	{"isolated", func(string) []string { return nil }},
 	{"file-server", func(string) []string { return nil }},
 }
 

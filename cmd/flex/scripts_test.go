@@ -34,10 +34,7 @@ var recipes = map[string]recipe{
 		properties: []string{"FLEX_NFS_SERVER", "filer", "FLEX_NFS_PATH", "/exports"}, pv: `"nfs":{"path":"/exports/volumes/PV","server":"filer"}`, path: "volumes/PV",
 		replace: func(base string) []string { return []string{"/export/$", base + "/$"} },
 	},
-	"isolated": {
-		properties: []string{"FLEX_NFS_SERVER", "filer", "FLEX_NFS_PATH", "/exports"}, pv: `"nfs":{"path":"/exports/PV","server":"filer"}`, path: "PV",
-		replace: func(base string) []string { return []string{"/export/$", base + "/$"} },
-	},
+	"isolated":    {properties: []string{"FLEX_NFS_SERVER", "filer", "FLEX_NFS_PATH", "/exports"}, pv: `"nfs":{"path":"/exports/PV","server":"filer"}`, path: "PV"},
 	"file-server": {properties: []string{"FLEX_SERVER", "filer", "FLEX_EXPORT", "/exports"}, pv: `"nfs":{"path":"/exports/PV","server":"filer"}`, path: "PV"},
 	"new-node":    {pv: `"local":{"path":"BASE/PV"},` + onHost1, path: "PV"},
 	"new-network": {
@@ -86,6 +83,26 @@ func (p *pod) script(name, verb string) (cmd *exec.Cmd, base string) {
 
 func (r recipe) in(text, base, id string) string {
 	return strings.NewReplacer("PV", contract.PVName(id), "BASE", base).Replace(text)
+}
+
+// Where the export is not mounted, a directory of the node would be taken for one of the export, and a
+// volume that is still there for a deleted one.
+func TestScriptsOfAnExportFailWhereItIsNotMounted(t *testing.T) {
+	for _, name := range []string{"file-server", "isolated"} {
+		for _, verb := range []contract.Verb{contract.Provision, contract.Delete} {
+			t.Run(name+" "+string(verb), func(t *testing.T) {
+				p := newPod(t, verb, 1, func(_ int, r *contract.Request) { r.AccessModes = []string{"ReadWriteMany"} })
+				cmd, base := p.script(name, string(verb))
+				must(t, os.Remove(base))
+				if code := exitOf(t, cmd.Run()); code == contract.ExitDone {
+					t.Errorf("it succeeds: %s", &p.says)
+				}
+				if _, err := os.Stat(base); !os.IsNotExist(err) {
+					t.Errorf("it has made the directory of the export: %v", err)
+				}
+			})
+		}
+	}
 }
 
 func TestScriptsProvisionAndDelete(t *testing.T) {
