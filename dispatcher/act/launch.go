@@ -111,6 +111,7 @@ func (a *Actor) createJob(ctx context.Context, o *observe.Observation, plan jobs
 	switch {
 	case err == nil:
 		release = nil
+		a.Slots.Created(created)
 	case apierrors.IsAlreadyExists(err), mayHaveCreated(err):
 		release = a.Slots.Unknown
 	}

@@ -157,7 +157,7 @@ func (c *Caches) IsRevisionNamed(name string) bool {
 // ShowJobs reports whether the cache of a namespace is as new as a list of its Jobs: it shows each
 // of them, or has passed the list's version.
 func (c *Caches) ShowJobs(namespace string, list *metav1.PartialObjectMetadataList) bool {
-	if isAsNew(c.Jobs[namespace].LastStoreSyncResourceVersion(), list.ResourceVersion) {
+	if c.HavePassed(namespace, list.ResourceVersion) {
 		return true
 	}
 	for i := range list.Items {
@@ -167,6 +167,11 @@ func (c *Caches) ShowJobs(namespace string, list *metav1.PartialObjectMetadataLi
 		}
 	}
 	return true
+}
+
+// HavePassed reports whether the cache of a namespace's Jobs is as new as a version of theirs.
+func (c *Caches) HavePassed(namespace, version string) bool {
+	return isAsNew(c.Jobs[namespace].LastStoreSyncResourceVersion(), version)
 }
 
 // isAsNew reports whether a version is not older than another one of the same kind of objects.

@@ -39,18 +39,20 @@ func (s *Slots) Holders(at ClassKey, limit int) []string {
 }
 
 // holders returns what holds one of a class's slots: the Jobs that do and, of those that have finished
-// or no longer exist, the pods at work. Of what one node has not ended in time only so many hold one
+// or no longer exist, the pods at work. Of what nodes have not ended in time only so many hold one
 // as leave half of the slots to others: a kubelet that reports no end once kept a class from all
-// service. They may be more containers than max-parallel, if that node lives.
+// service, and then two did. They may be more containers than max-parallel, if those nodes live.
 func (s *Slots) holders(at ClassKey, limit int) []holder {
-	half, overdue := (limit+1)/2, map[string]int{}
+	half, overdue := (limit+1)/2, 0
 	return slices.DeleteFunc(s.allHolders(at), func(h holder) bool {
-		overdue[h.overdueOn]++
-		return h.overdueOn != "" && overdue[h.overdueOn] > half
+		if h.overdueOn != "" {
+			overdue++
+		}
+		return h.overdueOn != "" && overdue > half
 	})
 }
 
-// allHolders returns the holders without regard to how many a node has, the overdue ones first.
+// allHolders returns the holders without regard to how many are overdue, those first.
 func (s *Slots) allHolders(at ClassKey) []holder {
 	counted, now := map[string]holder{}, s.clock.Now()
 	count := func(job *batchv1.Job, pods []*corev1.Pod) {

@@ -17,7 +17,18 @@ func (s *Slots) Use(uid types.UID, job *batchv1.Job) {
 		a = &Assignment{ClassKey: KeyOfObject(job), flow: flowOf(job), start: StartOf(job)}
 	}
 	delete(s.assigned, uid)
+	a.uid = uid
 	s.launched[jobKey(job)] = a
+}
+
+// Created records that a Job exists, as the API server answered. A cache that is newer and does not
+// show the Job never will: it was deleted meanwhile. Its slot was once kept until a restart.
+func (s *Slots) Created(job *batchv1.Job) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if a := s.launched[jobKey(job)]; a != nil {
+		a.version = job.ResourceVersion
+	}
 }
 
 // Unused gives the slot of a Job that was not created back to the UID. The UID keeps it until End,
@@ -47,8 +58,26 @@ func (s *Slots) Unknown(_ types.UID, job *batchv1.Job) {
 	}
 }
 
-// forgetUnknown forgets the Jobs that may have existed and that the cache should have shown by now.
-func (s *Slots) forgetUnknown() {
+// forgetLaunched forgets the Jobs that the cache should have shown by now, if they existed. A pod
+// that such a Job has left counts for itself.
+func (s *Slots) forgetLaunched() {
 	now := s.clock.Now()
-	maps.DeleteFunc(s.launched, func(_ string, a *Assignment) bool { return !a.until.IsZero() && !now.Before(a.until) })
+	maps.DeleteFunc(s.launched, func(name string, a *Assignment) bool {
+		isOver := a.version != "" && s.caches.HavePassed(a.Namespace, a.version) || !a.until.IsZero() && !now.Before(a.until)
+		return isOver && s.caches.Jobs.Named(name) == nil
+	})
+}
+
+// unseenOf returns the classes of the Jobs that were created for a UID and that the cache does not
+// show yet.
+func (s *Slots) unseenOf(uid types.UID) []ClassKey {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []ClassKey
+	for _, a := range s.launched {
+		if a.uid == uid {
+			out = append(out, a.ClassKey)
+		}
+	}
+	return out
 }

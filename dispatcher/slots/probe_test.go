@@ -127,6 +127,24 @@ func TestHoldersAreNamedWithoutAnyWaiter(t *testing.T) {
 	}
 }
 
+// Two lost nodes once kept all slots of a class, each with half of them.
+func TestOverdueJobsOfAllNodesLeaveHalfOfTheSlots(t *testing.T) {
+	var objects []metav1.Object
+	for i, uid := range []string{"a", "b", "c", "d"} {
+		pod := podOf(uid, corev1.PodStatus{Phase: corev1.PodRunning, StartTime: &metav1.Time{Time: began}})
+		pod.Spec.ActiveDeadlineSeconds, pod.Spec.NodeName = new(int64(60)), fmt.Sprint("node-", i%2)
+		objects = append(objects, jobOf(uid), pod)
+	}
+	s, clock, enqueued := slotsWith(t, objects...)
+	clock.SetTime(began.Add(time.Hour))
+	for _, uid := range []string{"v", "w", "x"} {
+		s.Await(class, waiting(uid, 4))
+	}
+	if len(*enqueued) != 2 {
+		t.Errorf("%v have a slot, want two of them", *enqueued)
+	}
+}
+
 func another(pod *corev1.Pod) *corev1.Pod {
 	pod.Name += "-2"
 	return pod
@@ -170,6 +188,26 @@ func TestASlotOfAJobThatMayExistIsKeptForAWhile(t *testing.T) {
 	clock.SetTime(began.Add(unknownFor))
 	if s.Assign(class); len(*enqueued) != 2 {
 		t.Error("the slot is kept for ever")
+	}
+}
+
+// A Job was created and deleted while its watch was interrupted. Its slot was kept until a restart.
+func TestASlotOfAJobThatTheCacheNeverShowsIsFree(t *testing.T) {
+	s, _, enqueued := slotsWith(t)
+	s.Await(class, waiting("a", 1))
+	s.addWaiter(class, waiting("b", 1))
+	had := s.Begin("a")
+	s.Use("a", jobOf("a"))
+	created := jobOf("a")
+	created.ResourceVersion = "7"
+	s.Created(created)
+	s.caches.Jobs["home"].Bookmark("6")
+	if s.End("a", had, 0); len(*enqueued) != 1 {
+		t.Fatal("the slot was given away, and the cache may show the Job yet")
+	}
+	s.caches.Jobs["home"].Bookmark("8")
+	if s.End("a", nil, 0); len(*enqueued) != 2 {
+		t.Error("the slot is kept, and the Job does not exist")
 	}
 }
 

@@ -45,6 +45,9 @@ type Assignment struct {
 	since time.Time
 	// behind is set if the UID waited behind a Job that could not start.
 	behind bool
+	// uid is for whom the Job was created, and version the Job's, as the API server answered.
+	uid     types.UID
+	version string
 	// until is until when it counts if the cache does not show its Job, of which it is unknown
 	// whether it exists. Zero: it exists.
 	until time.Time
@@ -116,6 +119,9 @@ func (s *Slots) End(uid types.UID, had *Assignment, next time.Duration) bool {
 	}
 	for _, job := range s.caches.Jobs.By(cluster.ByUID, string(uid)) {
 		s.Assign(KeyOfObject(job))
+	}
+	for _, at := range s.unseenOf(uid) {
+		s.Assign(at)
 	}
 	return s.waitsOrHasSlot(uid)
 }
@@ -221,7 +227,7 @@ func (s *Slots) Assign(at ClassKey) {
 // so that a Job that appears meanwhile is counted twice for a moment, not missed.
 func (s *Slots) load(at ClassKey) Load {
 	load := Load{Running: map[Flow]int{}, Served: s.served[at]}
-	s.forgetUnknown()
+	s.forgetLaunched()
 	for name, a := range s.launched {
 		if a.ClassKey == at && s.caches.Jobs.Named(name) == nil {
 			load.Running[a.flow]++

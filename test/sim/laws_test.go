@@ -36,7 +36,7 @@ func (w *world) checkSize() {
 }
 
 // checkParallel checks that of no class more containers are at work than its max-parallel, counted
-// from what the kubelets run. What one node has not ended in time counts as half of them at most. Two
+// from what the kubelets run. What nodes have not ended in time counts as half of them at most. Two
 // leaders at a time do not see each other's Jobs at once, and the deletes of audits are beside it.
 func (w *world) checkParallel() {
 	atWork := w.AtWork()
@@ -55,17 +55,13 @@ func (w *world) checkParallel() {
 
 // slotsOf returns how many slots of a class these pods have.
 func slotsOf(pods []*corev1.Pod, limit int) int {
-	overdue, n := map[string]int{}, 0
+	overdue := 0
 	for _, pod := range pods {
-		node := pod.Spec.NodeName
 		if runs.IsOverdue(pod, time.Now()) {
-			if overdue[node]++; overdue[node] > (limit+1)/2 {
-				continue
-			}
+			overdue++
 		}
-		n++
 	}
-	return n
+	return len(pods) - max(0, overdue-(limit+1)/2)
 }
 
 // takesSlot reports whether a pod is of a Job that takes a slot, and that one dispatcher alone has
