@@ -47,7 +47,8 @@ test: ## unit and controller tests, with the race detector; no root, no network
 	cd hack/release && go test ./...
 	$(GO_TEST) -run '$(SLOW)' ./test/sim # alone: it uses every core, and its 120 seeds are to take at most 25 s
 
-# Helm's engine takes minutes to compile once, so make test only checks what needs no rendering.
+# Helm's engine takes minutes to compile once, so make test only checks what needs no rendering, and
+# make check has this.
 .PHONY: chart
 chart: ## render the Helm chart by Helm's engine, and compare it with deploy/; no root
 	cd test/chart && go vet ./... && go vet -tags e2e ./... && go test -count=1 ./...
@@ -114,6 +115,7 @@ fmt: ## format the Go code
 lint: ## golangci-lint, shellcheck
 	$(TOOL) golangci-lint run --allow-parallel-runners
 	$(TOOL) golangci-lint run --allow-parallel-runners --build-tags e2e,long,storms,everyday,kube136,mutants,recipes ./test/e2e/... ./test/mutants ./test/recipes/...
+	lint=$$($(TOOL) -n golangci-lint) && for module in test/chart hack/release; do (cd $$module && "$$lint" run --config ../../.golangci.yml --allow-parallel-runners) || exit; done
 	shellcheck -x $(SCRIPTS)
 	hack/run-docs.sh --check docs/cinder.md
 	hack/run-docs.sh --check docs/migrate.md
@@ -122,7 +124,7 @@ lint: ## golangci-lint, shellcheck
 	for page in docs/recipes/*.md; do hack/run-docs.sh --check "$$page" || exit; done
 
 .PHONY: check
-check: deps lint ## lint, format and go.mod: everything a machine can tell without running the code
+check: deps lint chart ## lint, format, go.mod and the rendered chart: everything a machine can tell without running the programs
 	$(TOOL) golangci-lint fmt --diff
 	hack/check-monitoring.sh
 	go mod tidy -diff
