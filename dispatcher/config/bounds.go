@@ -11,6 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	k8syaml "sigs.k8s.io/yaml"
+
+	"github.com/flex-provisioner/flex-provisioner/internal/quantity"
 )
 
 // Whoever edits a ConfigMap must not stop the classes of all others. A pod-template of 34 KiB with
@@ -142,4 +144,29 @@ func checkTree(n *yaml.Node, depth int) error {
 		}
 	}
 	return nil
+}
+
+// quantityFields are the fields of a pod under which quantities are.
+var quantityFields = []string{"limits", "requests", "overhead", "sizeLimit", "divisor"}
+
+// costlyQuantity returns a text in a decoded value that is not to be parsed as a quantity, if there
+// is one. One of 11 bytes once stopped the classes of every namespace.
+func costlyQuantity(value any, isQuantity bool) (string, bool) {
+	switch v := value.(type) {
+	case string:
+		return v, isQuantity && quantity.IsCostly(v)
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			if text, found := costlyQuantity(v[key], isQuantity || slices.Contains(quantityFields, key)); found {
+				return text, true
+			}
+		}
+	case []any:
+		for _, item := range v {
+			if text, found := costlyQuantity(item, isQuantity); found {
+				return text, true
+			}
+		}
+	}
+	return "", false
 }

@@ -1,12 +1,16 @@
 package config_test
 
 import (
+	"encoding/json"
 	"fmt"
+	"reflect"
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
@@ -166,4 +170,61 @@ func unknown() string {
 		fmt.Fprintf(&out, "  a%d: 1\n", i)
 	}
 	return out.String()
+}
+
+// A text of 11 bytes in one ConfigMap once stopped the classes of every namespace: to parse it takes
+// minutes. Every field of a pod that is a quantity is tried.
+func TestQuantitiesThatAreCostlyToParseAreRefused(t *testing.T) {
+	const costly = "1e-9999999"
+	fields := quantitiesOf(reflect.TypeFor[corev1.PodTemplateSpec](), costly)
+	if len(fields) < 10 {
+		t.Fatalf("a pod has %d quantities", len(fields))
+	}
+	for _, value := range fields {
+		template, err := json.Marshal(value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Run(string(template), func(t *testing.T) {
+			began := time.Now()
+			mustFault(t, faultsOf(source(set("pod-template", string(template)))), map[string][]string{"data[pod-template]": {costly, "two in its exponent"}})
+			if took := time.Since(began); took > time.Second {
+				t.Errorf("it took %s", took)
+			}
+		})
+	}
+	for _, text := range []string{"  nodeSelector: {limits: 12e345x}\n", "  containers: [{name: provisioner, env: [{name: COMMIT, value: 1234e567}], resources: {limits: {memory: 1e9}}}]\n"} {
+		mustFault(t, faultsOf(source(templated(text))), nil)
+	}
+}
+
+// quantitiesOf returns, for each quantity that a type has at any depth, a value as in JSON in which
+// only that quantity is set.
+func quantitiesOf(of reflect.Type, text string) []any {
+	var out []any
+	switch {
+	case of == reflect.TypeFor[resource.Quantity]():
+		return []any{text}
+	case of.Kind() == reflect.Pointer:
+		return quantitiesOf(of.Elem(), text)
+	case of.Kind() == reflect.Slice:
+		for _, value := range quantitiesOf(of.Elem(), text) {
+			out = append(out, []any{value})
+		}
+	case of.Kind() == reflect.Map:
+		for _, value := range quantitiesOf(of.Elem(), text) {
+			out = append(out, map[string]any{"memory": value})
+		}
+	case of.Kind() == reflect.Struct:
+		for field := range of.Fields() {
+			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+			for _, value := range quantitiesOf(field.Type, text) {
+				if name != "" { // or its fields are those of the struct that embeds it
+					value = map[string]any{name: value}
+				}
+				out = append(out, value)
+			}
+		}
+	}
+	return out
 }

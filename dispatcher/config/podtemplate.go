@@ -48,6 +48,10 @@ func (p *parser) decodeTemplate(text string) (template corev1.PodTemplateSpec, i
 	if err == nil && values == nil {
 		return template, nil
 	}
+	if text, found := costlyQuantity(values, false); found {
+		p.invalid(keyPodTemplate, text, "a quantity may have at most 64 digits, and two in its exponent")
+		return template, nil
+	}
 	if err == nil {
 		var unknown []error
 		unknown, err = kjson.UnmarshalStrict(encoded, &template)

@@ -13,6 +13,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
+	"github.com/flex-provisioner/flex-provisioner/internal/quantity"
 )
 
 // observeResize finds what the claim of the volume asks for beyond what it has, and how far its
@@ -148,7 +149,7 @@ func NodeWorkOf(pv *corev1.PersistentVolume) NodeWork {
 // isGrownByHand reports whether an administrator has expanded the file system. The administrator
 // says so on the PV, which no user can write.
 func isGrownByHand(pv *corev1.PersistentVolume) bool {
-	size, err := resource.ParseQuantity(pv.Annotations[contract.AnnFileSystem])
+	size, err := quantity.Parse(pv.Annotations[contract.AnnFileSystem])
 	return err == nil && size.Cmp(*pv.Spec.Capacity.Storage()) >= 0
 }
 

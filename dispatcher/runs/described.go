@@ -14,6 +14,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/quote"
+	"github.com/flex-provisioner/flex-provisioner/internal/quantity"
 )
 
 // DescribedPV is what a container of a config with write-pv: dispatcher writes into its termination
@@ -48,7 +49,7 @@ func ReadDescribedPV(description string) (DescribedPV, error) {
 		err = described.checkPrintable()
 	}
 	if err == nil && described.Capacity != "" {
-		_, err = parseCapacity(described.Capacity)
+		_, err = quantity.Parse(string(described.Capacity))
 	}
 	if err != nil {
 		return described, fmt.Errorf("with write-pv: dispatcher the container must write {\"source\": {...}} to %s: %w", contract.TerminationLog, err)
@@ -82,7 +83,7 @@ func (o DescribedPV) Complete(skeleton *corev1.PersistentVolume, allowed jobs.Al
 	pv.Spec.PersistentVolumeSource = o.Source
 	pv.Spec.NodeAffinity = o.NodeAffinity
 	if o.Capacity != "" {
-		size, err := parseCapacity(o.Capacity)
+		size, err := quantity.Parse(string(o.Capacity))
 		if err != nil {
 			return nil, err
 		}

@@ -11,20 +11,21 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/internal/quantity"
 )
 
 // resultsIn returns the results in a termination message. A result whose capacity is not a quantity
 // is damaged, and is skipped.
 func resultsIn(message string) []contract.Result {
 	return slices.DeleteFunc(contract.DecodeResults(message), func(r contract.Result) bool {
-		_, err := parseCapacity(r.Capacity)
+		_, err := quantity.Parse(string(r.Capacity))
 		return r.Capacity != "" && err != nil
 	})
 }
 
 // capacityOf returns the size that a volume has now by its result, or nil.
 func capacityOf(r contract.Result) *resource.Quantity {
-	size, err := parseCapacity(r.Capacity)
+	size, err := quantity.Parse(string(r.Capacity))
 	if !r.IsDone() || err != nil || size.Sign() <= 0 {
 		return nil
 	}

@@ -1,9 +1,7 @@
 package runs
 
 import (
-	"fmt"
 	"strconv"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
@@ -35,16 +33,6 @@ func (r Record) Size() *resource.Quantity {
 func (r Record) Short(o Outcome) bool {
 	reached, asked := r.Reached(o), r.Size()
 	return reached != nil && asked != nil && reached.Cmp(*asked) < 0
-}
-
-// parseCapacity returns the size that a container writes. An exponent has two digits at most: to
-// parse 1e-99999999 takes minutes, and no other claim would be served meanwhile.
-func parseCapacity(c contract.Capacity) (resource.Quantity, error) {
-	_, exponent, _ := strings.Cut(strings.ToLower(string(c)), "e")
-	if len(strings.TrimLeft(exponent, "+-")) > 2 {
-		return resource.Quantity{}, fmt.Errorf("the capacity %s has an exponent of more than two digits", c)
-	}
-	return resource.ParseQuantity(string(c))
 }
 
 // reportedCapacity returns the capacity that a container reports for a volume, or nil.

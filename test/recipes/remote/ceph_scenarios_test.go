@@ -102,7 +102,7 @@ func TestCephSaysWhatItRefuses(t *testing.T) {
 		"no key":         {func() { w.remove("etc/secret/userKey") }, contract.ExitConfig, "the Secret lacks the file userKey"},
 		"no pool":        {func() { w.properties["pool"] = "none" }, contract.ExitConfig, "Ceph has no pool none"},
 		"no monitor":     {func() { w.properties["monitors"] = "127.0.0.1:1" }, contract.ExitTempFail, "Ceph does not answer"},
-		"no monitors":    {func() { delete(w.properties, "monitors") }, contract.ExitConfig, "the config lacks the key of the variable FLEX_MONITORS"},
+		"no monitors":    {func() { delete(w.properties, "monitors") }, contract.ExitConfig, "the config lacks the key monitors"},
 		"another's pool": {func() { w.properties["pool"] = "volumes" }, contract.ExitNoPerm, "Ceph refuses the user of the Secret"},
 	} {
 		key, err := os.ReadFile(w.dir + "/etc/secret/userKey")
