@@ -64,7 +64,7 @@ model: ## explore what can happen to one claim in full size; minutes
 # In the package's own directory go test prints what was reached, also when all is well.
 .PHONY: sim
 sim: ## simulate clusters with people and faults in them: SEEDS=10000 of them, or SEED=n with its story; minutes
-	cd test/sim && SIM_SEEDS=$(or $(SEEDS),10000) SIM_SEED=$(SEED) $(GO_TEST) -timeout 45m -count=1 $(if $(SEED),-v) -run '^TestSeeds'
+	cd test/sim && SIM_SEEDS=$(or $(SEEDS),10000) SIM_SEED=$(SEED) $(GO_TEST) -timeout 45m -count=1 $(if $(SEED),-v -run '^TestSeeds',-run '^Test(Seeds|HardWorlds)')
 
 .PHONY: mutants
 mutants: ## change the code in one place at a time, and see the tests find each change: all of them, or MUTANT='REGEXP OF NAMES'; at most 40 minutes
