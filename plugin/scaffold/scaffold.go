@@ -35,7 +35,8 @@ type recipe struct {
 	script    string
 	documents []documents
 	// names are those of the recipe, each with the one in its place. There NAME is the provisioner's,
-	// and TEXT is it as a value of YAML.
+	// and TEXT is it as a value of YAML. Where script and ConfigMap are of two recipes, a key that the
+	// script needs is added in the same way.
 	names []string
 }
 
@@ -50,7 +51,10 @@ var recipes = map[Kind]recipe{
 	Network: {
 		script:    "isolated-provisioner.sh",
 		documents: []documents{{deploy.Files, "examples/nfs.yaml", 0}, {configmaps.Files, "nfs.yaml", 0}},
-		names:     []string{"nfs-provisioner", "NAME-provisioner", "nfs-export", "NAME-export", ": nfs\n", ": TEXT\n"},
+		names: []string{
+			"nfs-provisioner", "NAME-provisioner", "nfs-export", "NAME-export", ": nfs\n", ": TEXT\n",
+			"\n  nfs-server: ", "\n  base-dir: /export\n  nfs-server: ",
+		},
 	},
 	Node: {
 		script: "directory-provisioner.sh",
