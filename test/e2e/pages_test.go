@@ -44,7 +44,6 @@ var answers = map[string]string{
 	"kubectl get crd referencegrants.gateway.networking.k8s.io":                         "(NotFound)",
 	"kubectl taint nodes NODE node.kubernetes.io/out-of-service-":                       "not found",
 	"kubectl logs --namespace=flex-system POD --previous":                               "(NotFound)",
-	"kubectl logs --namespace=NAMESPACE deployment/DEPLOYMENT":                          "(NotFound)",
 	"kubectl create serviceaccount SERVICEACCOUNT --namespace=CONFIGNAMESPACE":          "already exists",
 	"kubectl create rolebinding flex-dispatcher-configs --namespace=CONFIGNAMESPACE --clusterrole=flex-dispatcher-configs --serviceaccount=flex-system:flex-dispatcher": "already exists",
 	"kubectl flex retry CLAIM --namespace=NAMESPACE": "no attempt waits for the end of a pause",
@@ -53,6 +52,8 @@ var answers = map[string]string{
 	"kubectl flex audit --storage=CLASS":             "does not have list among its verbs",
 	"kubectl flex audit --storage=gold":              "does not have list among its verbs",
 	"kubectl flex uninstall":                         "run the command again with --yes",
+	// The lab has no audit of its own.
+	"kubectl logs --namespace=flex-system deployment/flex-dispatcher-audit": "(NotFound)",
 }
 
 // dry are the commands of kubectl that change something. Here they change nothing, and the API
@@ -128,7 +129,7 @@ func (w *world) examples(cm *corev1.ConfigMap, claim *corev1.PersistentVolumeCla
 		"CLAIM", claim.Name, "SOURCE", claim.Name, "PV", pv.Name, "pvc-6f0c3b1e-2d4a-4c8e-9a57-0b1c2d3e4f50", pv.Name,
 		"REVISION", revision, "JOB", job.Name, "POD", pod.Name, "UID", string(claim.UID), "SERVICEACCOUNT", "default",
 		"LABEL=VALUE", "label=value", "NODE", pod.Spec.NodeName, "NUMBER", "2", "VERBS", "provision,delete", "SIZE", "2Gi", "SECRET", "pages", "NAME", "pages",
-		"REGISTRY/IMAGE:TAG", "localhost/image:tag", "DEPLOYMENT", "none",
+		"REGISTRY/IMAGE:TAG", "localhost/image:tag",
 	}
 }
 
