@@ -127,7 +127,7 @@ func recordPatch(job *batchv1.Job, all []Ended, now time.Time) (patch.Fields, er
 	if err != nil {
 		return nil, err
 	}
-	return unlessHeld(job, annotations, all[0].O, all[0].Record.Run, now), nil
+	return unlessHeld(job, annotations, all, now), nil
 }
 
 // descriptionOf returns what the container of a Job has said of the PV that the dispatcher is to
@@ -144,26 +144,34 @@ func descriptionOf(job *batchv1.Job, all []Ended) (string, error) {
 }
 
 // unlessHeld returns a patch of a Job's record, which also removes the record finalizer if no claim
-// needs the Job as its record any more.
-func unlessHeld(job *batchv1.Job, record map[string]string, o *observe.Observation, run decide.Run, now time.Time) patch.Fields {
+// needs the Job as its record any more, so that the Job expires.
+func unlessHeld(job *batchv1.Job, record map[string]string, ended []Ended, now time.Time) patch.Fields {
 	recorded := job.DeepCopy()
 	maps.Copy(recorded.Annotations, record)
 	if jobs.HeadOf(recorded).Held > 0 {
 		return patch.Annotate(record)
 	}
-	change := releasePatch(o, recorded, run, now)
+	change := patch.WithoutFinalizer(recorded, jobs.FinalizerRecord)
 	change["metadata"].(patch.Fields)["annotations"] = record
+	change["spec"] = patch.Fields{"ttlSecondsAfterFinished": int(keepFor(recorded, ended, now) / time.Second)}
 	return change
 }
 
-// releasePatch returns the patch that removes the record finalizer of a Job, so that the Job
-// expires.
-func releasePatch(o *observe.Observation, job *batchv1.Job, run decide.Run, now time.Time) patch.Fields {
-	change := patch.WithoutFinalizer(job, jobs.FinalizerRecord)
-	head := jobs.HeadOf(job)
-	keep := runs.KeepFor(run.Outcome, now, head.Unrecorded == 0 && head.Failed == 0, o.ManyKept[job.Name])
-	change["spec"] = patch.Fields{"ttlSecondsAfterFinished": int(keep / time.Second)}
-	return change
+// keepFor returns how long after its end a Job is kept that is released now. One that has made a volume
+// outlives every Job of an earlier attempt: what the newest Job of a claim says is its result, and
+// where its PV names no config revision, that of its volume.
+func keepFor(job *batchv1.Job, ended []Ended, now time.Time) time.Duration {
+	first, head := ended[0], jobs.HeadOf(job)
+	out, succeeded := first.Record.Run.Outcome, head.Unrecorded == 0 && head.Failed == 0
+	keep := runs.KeepFor(out, now, succeeded, first.O.ManyKept[job.Name])
+	for _, one := range ended {
+		for _, earlier := range one.O.Jobs {
+			if succeeded && earlier.CreationTimestamp.Before(&job.CreationTimestamp) && earlier.Labels[jobs.LabelVerb] == job.Labels[jobs.LabelVerb] {
+				keep = max(keep, runs.ExpiresAt(earlier).Sub(out.Finished)+time.Minute)
+			}
+		}
+	}
+	return keep
 }
 
 // releaseRecord removes the record finalizer of a Job, so that the Job expires. If the Job is still
@@ -178,7 +186,8 @@ func (a *Actor) releaseRecord(ctx context.Context, o *observe.Observation, d dec
 	if d.LeftBehind != "" {
 		a.emitLeftBehind(job, o.At.String(), d.LeftBehind)
 	}
-	_, result, err := a.patchJob(ctx, job, unlessHeld(job, annotations, o, d.Run, a.Clock.Now()))
+	ended := []Ended{{O: o, Record: decide.RecordOutcome{Run: d.Run}}}
+	_, result, err := a.patchJob(ctx, job, unlessHeld(job, annotations, ended, a.Clock.Now()))
 	return result, err
 }
 

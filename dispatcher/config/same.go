@@ -17,12 +17,14 @@ import (
 func SameStorage(a, b Config) bool { return bytes.Equal(storageOf(a), storageOf(b)) }
 
 // storageOf returns, in JSON, a config without what an administrator corrects: image and command, the
-// verbs, limits of runs, labels and users of the pod, and the scheduling, unless that says on which
-// node the storage is. An image knows its storage by its properties: a server that stands in the
+// verbs, limits of runs, labels of the pod that no container reads, users of the pod, and the
+// scheduling, unless that says on which node the storage is. An image knows its storage by its properties: a server that stands in the
 // command is not compared, and docs/configuration.md says so.
 func storageOf(c Config) []byte {
 	template, scheduling := c.template(), corev1.PodSpec{}
-	template.Labels = nil
+	if !readsLabels(template.Spec) {
+		template.Labels = nil
+	}
 	dropCorrectable(&template.Spec)
 	if c.onNodes {
 		scheduling = corev1.PodSpec{NodeSelector: c.Scheduling.NodeSelector, Affinity: c.Scheduling.Affinity}

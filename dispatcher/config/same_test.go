@@ -2,6 +2,7 @@ package config_test
 
 import (
 	"maps"
+	"strings"
 	"testing"
 
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
@@ -91,5 +92,28 @@ func TestTheResourcesOfAWholePodAreNotTakenApart(t *testing.T) {
 	}
 	if got := one.ScheduledAs(whole).Scheduling; got.Resources != nil || len(got.Containers) != 1 {
 		t.Errorf("it is scheduled as %+v", got)
+	}
+}
+
+// Kubernetes copies the zone of a node to the labels of its pods, and an image may read its storage
+// from any label.
+func TestConfigsWhosePodsReadOtherLabelsAreNotOfTheSameStorage(t *testing.T) {
+	const byLabel = "metadata: {labels: {array: %}}\nspec: {containers: [{name: provisioner, env: [{name: ARRAY, valueFrom: {fieldRef: {fieldPath: \"metadata.labels['array']\"}}}]}]}"
+	const byZone = "spec: {containers: [{name: provisioner, env: [{name: ZONE, valueFrom: {fieldRef: {fieldPath: \"metadata.labels['topology.kubernetes.io/zone']\"}}}]}]}"
+	const byVolume = "metadata: {labels: {array: %}}\nspec: {volumes: [{name: v, downwardAPI: {items: [{path: labels, fieldRef: {fieldPath: metadata.labels}}]}}]}"
+	at := func(s, array string) string { return strings.ReplaceAll(s, "%", array) }
+	for name, tt := range map[string][2]map[string]string{
+		"label by env":    {{"pod-template": at(byLabel, "a")}, {"pod-template": at(byLabel, "b")}},
+		"label by volume": {{"pod-template": at(byVolume, "a")}, {"pod-template": at(byVolume, "b")}},
+		"zone of the node": {
+			{"pod-template": byZone, "node-selector": "topology.kubernetes.io/zone=a"},
+			{"pod-template": byZone, "node-selector": "topology.kubernetes.io/zone=b"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if config.SameStorage(parsed(t, tt[0]), parsed(t, tt[1])) {
+				t.Error("they certainly reach the same storage, by SameStorage")
+			}
+		})
 	}
 }

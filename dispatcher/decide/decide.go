@@ -176,7 +176,7 @@ func describesPV(v View, r Run) bool {
 // released before.
 func (v View) isReleasedWith(r Run, success bool) bool {
 	switch {
-	case r.Terminating || r.IsUndo() || v.mayStillRun(&r) || r.Verb == contract.Provision && (v.isKeepingRefused() || v.isOtherwiseOnRecord(r)):
+	case r.Terminating || r.IsUndo() || v.mayStillRun(&r) || r.Verb == contract.Provision && (v.isKeepingRefused() || v.isEarlierOnRecord(r)):
 		return false
 	case success || r.Verb == contract.Provision:
 		return success
@@ -185,11 +185,12 @@ func (v View) isReleasedWith(r Run, success bool) bool {
 	}
 }
 
-// isOtherwiseOnRecord reports whether an earlier provision under another revision is on record. Its
-// record is released first. It was once left alone with the PV of a later run, whose Job had expired
-// while no dispatcher ran, and the PV was taken for forged, by its revision.
-func (v View) isOtherwiseOnRecord(r Run) bool {
-	return slices.ContainsFunc(v.Runs, func(o Run) bool { return o.Verb == r.Verb && o.Held && o.Revision != r.Revision && o.Number < r.Number })
+// isEarlierOnRecord reports whether an earlier provision is on record. Its record is released first. One
+// under another revision was once left alone with the PV of a later run, whose Job had expired while no
+// dispatcher ran, and the PV was taken for forged, by its revision. And a later Job can outlive only
+// those whose expiry is known.
+func (v View) isEarlierOnRecord(r Run) bool {
+	return slices.ContainsFunc(v.Runs, func(o Run) bool { return o.Verb == r.Verb && o.Held && o.Number < r.Number })
 }
 
 // whyKept returns why the volume stays in the storage that a run was to delete, or nothing. If its

@@ -91,19 +91,19 @@ func isOrphaned(ctx context.Context, reader cluster.Reader, pv *corev1.Persisten
 // provisions is on record. A PV that names another was not written by them: the run's pod writes
 // the PV, and whoever has its token could have a volume deleted or grown with the login of another
 // class. As long as no PV has proven the run its record is held, and says so. After that only
-// administrators change the annotation. Jobs that are released say nothing: one that failed is kept
-// longer than the one that followed it.
+// administrators change the annotation. Jobs that are released say nothing: some may have expired. The
+// last one is that of the newest run, which is named in the remedy.
 func (o *Observation) servedUnder() []string {
 	var served []string
 	held := false
-	for _, r := range o.View.Runs {
+	for _, r := range slices.SortedFunc(slices.Values(o.View.Runs), func(a, b decide.Run) int { return cmp.Compare(a.Number, b.Number) }) {
 		if r.Verb == contract.Provision {
-			served, held = append(served, r.Revision), held || r.Held
+			served = append(slices.DeleteFunc(served, func(earlier string) bool { return earlier == r.Revision }), r.Revision)
+			held = held || r.Held
 		}
 	}
 	if !held {
 		return nil
 	}
-	slices.Sort(served)
-	return slices.Compact(served)
+	return served
 }

@@ -243,14 +243,18 @@ func (f *Resolver) hasNodeFor(pod corev1.PodSpec) bool {
 	})
 }
 
-// presentOf returns the present config of a revision's class, if there is one and it has no faults.
+// presentOf returns the present config of a revision's class, if there is one: the last valid revision
+// of it if it has faults.
 func (f *Resolver) presentOf(old config.Config) (config.Config, bool) {
 	cm := f.presentFor(old.Source)
 	if cm == nil {
 		return config.Config{}, false
 	}
 	today := f.judgeMoved(cm, old.Source)
-	return today.Config, len(today.Faults) == 0
+	if len(today.Faults) > 0 {
+		return f.lastGood(today.Source, cm)
+	}
+	return today.Config, true
 }
 
 // problemWith returns the problem that a config source has, or that the cluster lacks what it

@@ -12,7 +12,8 @@ import (
 
 // HoldsSlot reports whether a container of a Job may be at work now or later, init containers
 // included. One that cannot start may start at any moment. Of a pod that has vanished its outcome
-// says until when.
+// says until when. A Job whose pods were deleted may get another: a queue once suspended a Job at work
+// and resumed it later, and two were at work where one may be.
 func HoldsSlot(job *batchv1.Job, pods []*corev1.Pod, now time.Time) bool {
 	if slices.ContainsFunc(pods, func(pod *corev1.Pod) bool { return IsAtWork(pod, now) }) {
 		return true
@@ -20,7 +21,8 @@ func HoldsSlot(job *batchv1.Job, pods []*corev1.Pod, now time.Time) bool {
 	if head := jobs.HeadOf(job); now.Before(head.MayRunUntil) || HasVanished(job, pods) && head.Unrecorded > 0 && job.Status.CompletionTime == nil {
 		return true
 	}
-	return len(pods) == 0 && !HasEnded(job, pods, now)
+	stays := func(pod *corev1.Pod) bool { return pod.DeletionTimestamp == nil }
+	return !slices.ContainsFunc(pods, stays) && !HasEnded(job, pods, now)
 }
 
 // IsAtWork reports whether the container of a pod may be at work now or later. Without a report

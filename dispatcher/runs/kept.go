@@ -50,6 +50,15 @@ func ExpiresAtOnce(job *batchv1.Job) bool {
 	return ttl != nil && IsRecord(job) && time.Duration(*ttl)*time.Second < keepDone
 }
 
+// ExpiresAt returns when a Job that is a record no more is deleted, zero if that is not known.
+func ExpiresAt(job *batchv1.Job) time.Time {
+	end, ttl := FinishedAt(job), job.Spec.TTLSecondsAfterFinished
+	if end.IsZero() || ttl == nil || IsRecord(job) {
+		return time.Time{}
+	}
+	return end.Add(time.Duration(*ttl) * time.Second)
+}
+
 // FinishedAt returns when a Job became Complete or Failed, zero if it is neither.
 func FinishedAt(job *batchv1.Job) metav1.Time {
 	if c := finishedCondition(job); c != nil {
