@@ -1,9 +1,10 @@
 package config
 
 import (
+	"bytes"
+	"encoding/json"
 	"maps"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -62,48 +63,16 @@ func (c Config) OnNodesOf(today Config) Config {
 // usesItsNode reports whether the pods of a template use the files, the network or the processes of
 // their node, or ask which it is. Kubernetes copies the zone of a node to the labels of its pods.
 func usesItsNode(spec corev1.PodSpec) bool {
-	asks := func(field string) bool {
-		return slices.Contains([]string{"spec.nodeName", "status.hostIP", "status.hostIPs"}, field)
-	}
-	return spec.HostNetwork || spec.HostPID || spec.HostIPC || readsLabels(spec) || slices.ContainsFunc(fieldsRead(spec), asks) ||
+	return spec.HostNetwork || spec.HostPID || spec.HostIPC || readsLabels(spec) || readsField(spec, "spec.nodeName") || readsField(spec, "status.hostIP") ||
 		slices.ContainsFunc(spec.Volumes, func(v corev1.Volume) bool { return v.HostPath != nil })
 }
 
-// readsLabels reports whether containers of a template read the labels of their pod.
-func readsLabels(spec corev1.PodSpec) bool {
-	return slices.ContainsFunc(fieldsRead(spec), func(field string) bool { return strings.HasPrefix(field, "metadata.labels") })
-}
+// readsLabels reports whether containers of a template read labels of their pod.
+func readsLabels(spec corev1.PodSpec) bool { return readsField(spec, "metadata.labels") }
 
-// fieldsRead returns the fields of their pod that containers of a template read, in variables or files.
-func fieldsRead(spec corev1.PodSpec) []string {
-	var out []string
-	add := func(field *corev1.ObjectFieldSelector) {
-		if field != nil {
-			out = append(out, field.FieldPath)
-		}
-	}
-	for _, c := range slices.Concat(spec.InitContainers, spec.Containers) {
-		for _, v := range c.Env {
-			if v.ValueFrom != nil {
-				add(v.ValueFrom.FieldRef)
-			}
-		}
-	}
-	var files []corev1.DownwardAPIVolumeFile
-	for _, v := range spec.Volumes {
-		if v.DownwardAPI != nil {
-			files = append(files, v.DownwardAPI.Items...)
-		}
-		if v.Projected != nil {
-			for _, source := range v.Projected.Sources {
-				if source.DownwardAPI != nil {
-					files = append(files, source.DownwardAPI.Items...)
-				}
-			}
-		}
-	}
-	for _, file := range files {
-		add(file.FieldRef)
-	}
-	return out
+// readsField reports whether containers of a template read a field of their pod that begins so, in a
+// variable or a file.
+func readsField(spec corev1.PodSpec, field string) bool {
+	text, err := json.Marshal(spec)
+	return err != nil || bytes.Contains(text, []byte(`"fieldPath":"`+field))
 }

@@ -71,8 +71,7 @@ func TestTheRemedyNamesTheRevisionThatMadeTheVolume(t *testing.T) {
 	for _, images := range [][2]string{{"localhost/one:v1", "localhost/two:v1"}, {"localhost/two:v1", "localhost/one:v1"}} {
 		t.Run(images[0], func(t *testing.T) {
 			inWorld(t, func(w *world) {
-				var revision string
-				revision = w.setUpVictim(fakecluster.Works)
+				revision := w.setUpVictim(fakecluster.Works)
 				w.Images[images[0]] = fakecluster.Image{Does: fakecluster.Always(fakecluster.Fails(78, ""))}
 				w.Images[images[1]] = fakecluster.Image{Does: fakecluster.Always(spoils(names(&revision)))}
 				w.UpdateConfig("image", images[0])
@@ -216,10 +215,9 @@ func TestAPVWithoutARevisionIsDeletedUnderThatOfItsRun(t *testing.T) {
 func TestADeleteIsNotSentToTheStorageOfAnotherZone(t *testing.T) {
 	const byZone = "spec: {containers: [{name: provisioner, env: [{name: ZONE, valueFrom: {fieldRef: {fieldPath: \"metadata.labels['topology.kubernetes.io/zone']\"}}}]}]}"
 	inWorld(t, func(w *world) {
-		inZone := func(name, zone string) *corev1.Node {
+		inZone := func(name, zone string) {
 			node := w.CreateNode(name)
 			fakecluster.Update(w, fakecluster.Admin, node, func(n *corev1.Node) { n.Labels[corev1.LabelTopologyZone] = zone })
-			return node
 		}
 		inZone("node-a", "a")
 		w.SetUpGold(fakecluster.Works, "pod-template", byZone, "node-selector", "topology.kubernetes.io/zone=a")
