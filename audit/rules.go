@@ -166,7 +166,7 @@ func (x *index) recordsHeld() []Finding {
 			if why := x.whyNotHeld(uid); why != "" && runs.RecordOf(job, uid).Held {
 				out = append(out, Finding{
 					Kind: RecordHeld, UID: uid, Object: "job/" + job.Name + " -n " + job.Namespace, Age: x.age(since), Size: jobs.RecordOf(job, uid).Size, Why: why,
-					Fix: quote.Command("kubectl", "annotate", "job", job.Name, "-n", job.Namespace, jobs.AnnForget+"="+uid) +
+					Fix: quote.Command("kubectl", "annotate", "--overwrite", "job", job.Name, "-n", job.Namespace, jobs.AnnForget+"="+uid) +
 						"  # once nothing of it is in the storage; the newest event says why it is held",
 				})
 			}

@@ -43,7 +43,7 @@ func TestAClaimSaysThatTheUndoOfItsLastRunFails(t *testing.T) {
 		if w.IsBound("data")() {
 			w.T.Error("what an earlier run may have made in another storage is forgotten")
 		}
-		w.MustContain(onData, "UndoFailed", []string{"delete-", "exit code 127", "annotate job provision-", "forget="})
+		w.MustContain(onData, "UndoFailed", []string{"delete-", "exit code 127", "annotate --overwrite job provision-", "forget="})
 	})
 }
 

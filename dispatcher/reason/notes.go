@@ -162,7 +162,7 @@ func NoFurtherAttempt(attempts int, expand bool, namespace, job, retry string) s
 		until = "until the claim requests more, or its PersistentVolume names another config revision"
 	}
 	return fmt.Sprintf("no further attempt after %d, the config's max-attempts, %s, "+
-		"or an administrator asks for one by kubectl -n %s annotate job %s %s=now", attempts, until, namespace, job, retry)
+		"or an administrator asks for one by %s", attempts, until, annotateJob(namespace, job, retry+"=now"))
 }
 
 // SameRequest follows NextAttempt where the request was refused: the spec of a claim that waits does
@@ -250,9 +250,10 @@ func UndoFails(undo, outcome, namespace, job, forget string) Note {
 	}
 }
 
-// annotateJob is the command that annotates a Job. Its namespace may be unknown.
+// annotateJob is the command that annotates a Job, also if it was annotated for another of its claims.
+// Its namespace may be unknown.
 func annotateJob(namespace, job, annotation string) string {
-	return fmt.Sprintf("kubectl -n %s annotate job %s %s", cmp.Or(namespace, "NAMESPACE"), job, annotation)
+	return fmt.Sprintf("kubectl -n %s annotate --overwrite job %s %s", cmp.Or(namespace, "NAMESPACE"), job, annotation)
 }
 
 // WrittenByNewer says that a UID is left alone since a later dispatcher has written its record.

@@ -173,7 +173,7 @@ func (f *Resolver) Delete(uid types.UID, name string) Resolved {
 		}
 		return Resolved{Target: decide.Target{Problem: decide.Problemf(reason.RevisionMissing, "the config revision %s that created the volume does not exist", quote.Name(name)).
 			Remedyf("restore that ControllerRevision, name another in the PV's annotation %s, or set the PV's reclaim policy to Retain and delete the volume manually. "+
-				"If there is no PersistentVolume, restore the revision, or give up the record: kubectl -n %s annotate job JOB %s=%s",
+				"If there is no PersistentVolume, restore the revision, or give up the record: kubectl -n %s annotate --overwrite job JOB %s=%s",
 				contract.AnnRevision, namespace, jobs.AnnForget, uid)}}
 	}
 	judged := f.JudgeStored(stored)
