@@ -136,8 +136,8 @@ func createSecret(pv *corev1.PersistentVolume, namespace, name string) string {
 // secretsLeft believes a PV of another claim than a Secret's nothing: whoever has the token of its run
 // has written its annotations.
 func (x *index) secretsLeft() []Finding {
-	named := map[string]bool{} // "namespace/name UID"
-	for _, pv := range x.PVs {
+	named := map[string]bool{}                          // "namespace/name UID"
+	for _, pv := range slices.Concat(x.PVs, x.Others) { // another dispatcher may have the same finalizers and labels
 		named[pv.Annotations[contract.AnnSecret]+" "+pv.Annotations[contract.AnnClaimUID]] = true
 	}
 	var out []Finding

@@ -109,6 +109,11 @@ func TestFindings(t *testing.T) {
 			}},
 			want: []audit.Kind{audit.SecretLeft},
 		},
+		"a PV of another dispatcher names it": {
+			changes: []func(*audit.State){func(s *audit.State) {
+				s.Claims, s.Jobs, s.Pods, s.Volumes, s.PVs, s.Others = nil, nil, nil, nil, nil, s.PVs
+			}},
+		},
 		"its PV does not exist any more, and a PV without a claim names its Secret": {
 			changes: []func(*audit.State){func(s *audit.State) {
 				s.Claims, s.Jobs, s.Pods, s.PVs[0].Name, s.Volumes = nil, nil, nil, "by-hand", nil

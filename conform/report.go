@@ -139,7 +139,7 @@ func (r Result) Print(out io.Writer) error {
 	_, err := fmt.Fprintf(out, "  %-12s  %s\n", r.Verdict, strings.TrimSpace(fmt.Sprintf("%-20s  %s", r.Promise, note)))
 	for line := range strings.SplitSeq(strings.TrimSpace(r.Output), "\n") {
 		if line != "" && err == nil {
-			_, err = fmt.Fprintf(out, "                  | %s\n", line)
+			_, err = fmt.Fprintf(out, "                  | %s\n", quote.Line(line))
 		}
 	}
 	if r.Contract != "" && err == nil {

@@ -20,6 +20,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/audit"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/admin"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/options"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/quote"
 )
 
 // all is the value of a flag that is given without one.
@@ -102,7 +103,7 @@ func (a *Command) fixAll(cmd *cobra.Command, auditor *Auditor, l Look) error {
 // report prints what an audit has found, and returns an error if a storage could not be listed.
 func report(cmd *cobra.Command, l Look) error {
 	for _, err := range slices.Concat(l.Notes, l.Faults) {
-		if _, err := fmt.Fprintln(cmd.ErrOrStderr(), err); err != nil {
+		if _, err := fmt.Fprintln(cmd.ErrOrStderr(), quote.Line(err.Error())); err != nil {
 			return err
 		}
 	}

@@ -38,10 +38,10 @@ func (a *Auditor) Fix(ctx context.Context, l Look, only []string, say func(forma
 		message, err := a.fix(ctx, &l.State, f)
 		if err != nil {
 			faults = append(faults, fmt.Errorf("volume %s of the class %s: %w", name, class, err))
-			say("volume %s of the class %s stays: %v", name, class, err)
+			say("volume %s of the class %s stays: %s", name, class, quote.Line(err.Error()))
 			continue
 		}
-		say("volume %s of the class %s, of the claim %s, was deleted. %s", name, class, quote.Name(f.Volume.Namespace+"/"+f.Volume.Name), message)
+		say("volume %s of the class %s, of the claim %s, was deleted. %s", name, class, quote.Name(f.Volume.Namespace+"/"+f.Volume.Name), quote.Line(message))
 	}
 	return errors.Join(faults...)
 }

@@ -14,6 +14,7 @@ import (
 	_ "k8s.io/component-base/logs/json/register" // --logging-format=json
 
 	"github.com/flex-provisioner/flex-provisioner/audit/run"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/quote"
 )
 
 func main() { os.Exit(execute()) }
@@ -24,7 +25,7 @@ func execute() int {
 	defer logs.FlushLogs()
 	cmd, err := command().ExecuteContextC(ctx)
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "error:", err)
+		fmt.Fprintln(os.Stderr, "error:", quote.Error(err))
 	}
 	return exitCode(cmd, err)
 }

@@ -22,7 +22,7 @@ func execute() int {
 	context.AfterFunc(ctx, stop) // a second signal ends the command at once, whatever it cleans up
 	err := plugin.Command(time.Now).ExecuteContext(ctx)
 	if err != nil && !errors.Is(err, plugin.ErrFound) {
-		fmt.Fprintln(os.Stderr, "error:", quote.Lines(err.Error())) // it may quote what others have written
+		fmt.Fprintln(os.Stderr, "error:", quote.Error(err))
 	}
 	return plugin.ExitCode(err)
 }

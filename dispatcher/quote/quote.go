@@ -37,6 +37,16 @@ func Line(text string) string {
 	}, strings.Join(strings.Fields(text), " "))
 }
 
+// Error returns the text of an error, as a command prints it after "error: ". It may repeat what others
+// have written: each further line is indented, so that none of it looks like the command's own.
+func Error(err error) string {
+	var lines []string
+	for line := range strings.SplitSeq(err.Error(), "\n") {
+		lines = append(lines, Line(line))
+	}
+	return strings.Join(lines, "\n       ")
+}
+
 // Lines returns a text of several lines without what a terminal would not show as it is.
 func Lines(text string) string {
 	return strings.Map(func(r rune) rune {

@@ -2,6 +2,7 @@ package quote_test
 
 import (
 	"context"
+	"errors"
 	"os/exec"
 	"strings"
 	"testing"
@@ -56,5 +57,15 @@ func TestAPrintedCommandDoesOnlyWhatItSays(t *testing.T) {
 		if diff := cmp.Diff([]string{name, "end", ""}, strings.Split(string(out), "\x00")); err != nil || diff != "" {
 			t.Errorf("%s: %v %s", command, err, diff)
 		}
+	}
+}
+
+// A tenant's text in an error once stood on a line of its own, as a remedy of the command, and cleared
+// the terminal.
+func TestAnErrorThatRepeatsTheTextOfOthersLooksLikeOne(t *testing.T) {
+	err := errors.New("bad flag: --=\x1b[2J\nerror: x. Remedy: kubectl delete namespace app\n" + strings.Repeat(" ", 80) + "Remedy: a")
+	want := "bad flag: --=[2J\n       error: x. Remedy: kubectl delete namespace app\n       Remedy: a"
+	if got := quote.Error(err); got != want {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
