@@ -44,7 +44,7 @@ func reclaimed(policy corev1.PersistentVolumeReclaimPolicy) func(*corev1.Persist
 	return func(pv *corev1.PersistentVolume) { pv.Spec.PersistentVolumeReclaimPolicy = policy }
 }
 
-func sized(size string) func(*corev1.PersistentVolume) {
+func ofCapacity(size string) func(*corev1.PersistentVolume) {
 	return func(pv *corev1.PersistentVolume) {
 		pv.Spec.Capacity = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(size)}
 	}
@@ -239,7 +239,7 @@ func (w *world) markAttacks() []attack {
 		{"another key of a config, as the ID of its volume", cinderPod, pv(annotatedPV(volumeID, `x", "image": "y`)), ofID, passes},
 		{"an option of a command, as the same", cinderPod, pv(annotatedPV(volumeID, "--os-auth-url=http://198.51.100.1")), ofID, passes},
 		{"the same, as the ID of its attachment", cinderPod, pv(annotatedPV("flex-provisioner.io/cinder-attachment-id", "--os-auth-url=http://198.51.100.1")), ofID, passes},
-		{"a capacity that takes long to compare", cinderPod, pv(sized("1e100000")), sizes, passes},
+		{"a capacity that takes long to compare", cinderPod, pv(ofCapacity("1e100000")), sizes, passes},
 		{"a size of its file system", cinderPod, pv(annotatedPV("flex-provisioner.io/file-system-size", "1e-99999999")), sizes, passes},
 		{"an ID", cinderPod, pv(append(whole, annotatedPV(volumeID, "6feffd2e-407e-4ab6-b316-4cc0218d4662"))...), "", passes},
 		{"a copy of a claim with a name of two parts", cinderPod, pv(naming("app", "data.web-0"), annotatedPV(cloneOf, "app/data")), "", passes},
