@@ -134,10 +134,10 @@ func createSecret(pv *corev1.PersistentVolume, namespace, name string) string {
 }
 
 // secretsLeft believes a PV of another claim than a Secret's nothing: whoever has the token of its run
-// has written its annotations.
+// has written its annotations. A Secret does not say of which dispatcher it is, so the PVs of others count.
 func (x *index) secretsLeft() []Finding {
-	named := map[string]bool{}                          // "namespace/name UID"
-	for _, pv := range slices.Concat(x.PVs, x.Others) { // another dispatcher may have the same finalizers and labels
+	named := map[string]bool{} // "namespace/name UID"
+	for _, pv := range slices.Concat(x.PVs, x.Others) {
 		named[pv.Annotations[contract.AnnSecret]+" "+pv.Annotations[contract.AnnClaimUID]] = true
 	}
 	var out []Finding

@@ -143,7 +143,7 @@ func (p *printer) line(key, text string) {
 // that the rest begins at the left edge of a terminal once showed another remedy there.
 func linesOf(text string) (out []string) {
 	for line := range strings.SplitSeq(strings.TrimSpace(text), "\n") {
-		out = append(out, strings.Join(strings.Fields(line), " "))
+		out = append(out, quote.Line(line))
 	}
 	return out
 }

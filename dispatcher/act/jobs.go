@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -153,11 +154,11 @@ func unlessHeld(job *batchv1.Job, record map[string]string, ended []Ended, now t
 	}
 	change := patch.WithoutFinalizer(recorded, jobs.FinalizerRecord)
 	change["metadata"].(patch.Fields)["annotations"] = record
-	change["spec"] = patch.Fields{"ttlSecondsAfterFinished": int(keepFor(recorded, ended, now) / time.Second)}
+	change["spec"] = patch.Fields{"ttlSecondsAfterFinished": min(int64(keepFor(recorded, ended, now)/time.Second), math.MaxInt32)}
 	return change
 }
 
-// keepFor returns how long after its end a Job is kept that is released now. One that has made a volume
+// keepFor returns how long after its end a Job is kept that is released now. One that succeeded
 // outlives every Job of an earlier attempt: what the newest Job of a claim says is its result, and
 // where its PV names no config revision, that of its volume.
 func keepFor(job *batchv1.Job, ended []Ended, now time.Time) time.Duration {

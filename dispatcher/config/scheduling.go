@@ -61,7 +61,8 @@ func (c Config) OnNodesOf(today Config) Config {
 }
 
 // usesItsNode reports whether the pods of a template use the files, the network or the processes of
-// their node, or ask which it is. Kubernetes copies the zone of a node to the labels of its pods.
+// their node, or ask which it is. Kubernetes copies zone and region of a node to the labels of its pods
+// (plugin/pkg/admission/podtopologylabels, by default since 1.35).
 func usesItsNode(spec corev1.PodSpec) bool {
 	return spec.HostNetwork || spec.HostPID || spec.HostIPC || readsLabels(spec) || readsField(spec, "spec.nodeName") || readsField(spec, "status.hostIP") ||
 		slices.ContainsFunc(spec.Volumes, func(v corev1.Volume) bool { return v.HostPath != nil })

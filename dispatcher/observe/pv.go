@@ -96,7 +96,7 @@ func isOrphaned(ctx context.Context, reader cluster.Reader, pv *corev1.Persisten
 func (o *Observation) servedUnder() []string {
 	var served []string
 	held := false
-	for _, r := range slices.SortedFunc(slices.Values(o.View.Runs), func(a, b decide.Run) int { return cmp.Compare(a.Number, b.Number) }) {
+	for _, r := range slices.SortedStableFunc(slices.Values(o.View.Runs), func(a, b decide.Run) int { return cmp.Compare(a.Number, b.Number) }) {
 		if r.Verb == contract.Provision {
 			served = append(slices.DeleteFunc(served, func(earlier string) bool { return earlier == r.Revision }), r.Revision)
 			held = held || r.Held

@@ -63,19 +63,23 @@ func (s *Slots) Unknown(_ types.UID, job *batchv1.Job) {
 func (s *Slots) forgetLaunched() {
 	now := s.clock.Now()
 	maps.DeleteFunc(s.launched, func(name string, a *Assignment) bool {
-		isOver := a.version != "" && s.caches.HavePassed(a.Namespace, a.version) || !a.until.IsZero() && !now.Before(a.until)
-		return isOver && s.caches.Jobs.Named(name) == nil
+		return (s.isPassed(a) || !a.until.IsZero() && !now.Before(a.until)) && s.caches.Jobs.Named(name) == nil
 	})
 }
 
-// unseenOf returns the classes of the Jobs that were created for a UID and that the cache does not
-// show yet.
-func (s *Slots) unseenOf(uid types.UID) []ClassKey {
+// isPassed reports whether the cache is newer than the creation of a launched Job.
+func (s *Slots) isPassed(a *Assignment) bool {
+	return a.version != "" && s.caches.HavePassed(a.Namespace, a.version)
+}
+
+// passedOf returns the classes in which a Job of a UID was launched that the cache has passed: if it
+// does not show the Job, its slot is free.
+func (s *Slots) passedOf(uid types.UID) []ClassKey {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var out []ClassKey
 	for _, a := range s.launched {
-		if a.uid == uid {
+		if a.uid == uid && s.isPassed(a) {
 			out = append(out, a.ClassKey)
 		}
 	}

@@ -120,7 +120,7 @@ func (s *Slots) End(uid types.UID, had *Assignment, next time.Duration) bool {
 	for _, job := range s.caches.Jobs.By(cluster.ByUID, string(uid)) {
 		s.Assign(KeyOfObject(job))
 	}
-	for _, at := range s.unseenOf(uid) {
+	for _, at := range s.passedOf(uid) {
 		s.Assign(at)
 	}
 	return s.waitsOrHasSlot(uid)
