@@ -98,6 +98,23 @@ func TestMaxParallelIsNeverExceeded(t *testing.T) {
 // The storage is overloaded, and the administrator lowers max-parallel: that holds for volumes of
 // older revisions, too.
 func TestMaxParallelOfTodayBoundsOldRevisions(t *testing.T) {
+	deletesOneByOne(t, func(w *world) { w.UpdateConfig("max-parallel", "1") })
+}
+
+// The last valid revision of a faulty ConfigMap stays in use for deletes, too.
+func TestMaxParallelHoldsAfterAnInvalidEdit(t *testing.T) {
+	deletesOneByOne(t, func(w *world) {
+		w.UpdateConfig("max-parallel", "1")
+		w.CreateClaim("one-more") // stores the revision
+		w.Until("all are bound", time.Minute, func() bool { return len(w.Storage) == 11 && w.AllBound() })
+		w.UpdateConfig("timeout", "soon")
+	})
+}
+
+// deletesOneByOne checks that after an edit of the config the volumes that eight runs at a time have
+// made are deleted by one.
+func deletesOneByOne(t *testing.T, edit func(*world)) {
+	t.Helper()
 	inWorld(t, func(w *world) {
 		w.options.Workers = 10
 		w.SetUpGold(fakecluster.Works, "max-parallel", "8")
@@ -106,7 +123,7 @@ func TestMaxParallelOfTodayBoundsOldRevisions(t *testing.T) {
 			w.CreateClaim(fmt.Sprintf("data-%d", i))
 		}
 		w.Until("all are bound", time.Minute, func() bool { return len(w.Storage) == 10 && w.AllBound() })
-		w.UpdateConfig("max-parallel", "1")
+		edit(w)
 		w.Advance(time.Minute)
 		for _, claim := range fakecluster.List[*corev1.PersistentVolumeClaim](w) {
 			fakecluster.Delete(w, fakecluster.User, claim)

@@ -36,36 +36,6 @@ func TestTheResultOfTheNewestRunStays(t *testing.T) {
 	})
 }
 
-// The last valid revision of a faulty ConfigMap stays in use for deletes, too.
-func TestMaxParallelHoldsAfterAnInvalidEdit(t *testing.T) {
-	inWorld(t, func(w *world) {
-		w.options.Workers = 10
-		w.SetUpGold(fakecluster.Works, "max-parallel", "8")
-		w.Start()
-		for i := range 10 {
-			w.CreateClaim(fmt.Sprintf("data-%d", i))
-		}
-		w.Until("all are bound", time.Minute, func() bool { return len(w.Storage) == 10 && w.AllBound() })
-		w.UpdateConfig("max-parallel", "1")
-		w.CreateClaim("one-more")
-		w.Until("all are bound", time.Minute, func() bool { return len(w.Storage) == 11 && w.AllBound() })
-		w.Advance(time.Minute)
-		w.UpdateConfig("timeout", "soon") // a fault
-		w.Advance(time.Minute)
-		for _, claim := range fakecluster.List[*corev1.PersistentVolumeClaim](w) {
-			fakecluster.Delete(w, fakecluster.User, claim)
-		}
-		unfinished := 0
-		w.Until("nothing is left", 5*time.Minute, func() bool {
-			unfinished = max(unfinished, len(w.RunningPods()))
-			return w.Empty()
-		})
-		if unfinished != 1 {
-			w.T.Errorf("%d pods at a time, want 1", unfinished)
-		}
-	})
-}
-
 // The command that an event prints for a PV in doubt names the revision of the newest run.
 func TestTheRemedyNamesTheRevisionThatMadeTheVolume(t *testing.T) {
 	for _, images := range [][2]string{{"localhost/one:v1", "localhost/two:v1"}, {"localhost/two:v1", "localhost/one:v1"}} {
