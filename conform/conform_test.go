@@ -86,16 +86,6 @@ func saidOf(report *conform.Report) string {
 	return out.String()
 }
 
-// So many blanks that the rest begins at the left edge of a terminal once showed a remedy there that
-// the image had written.
-func TestALineOfAContainerStaysInItsPlace(t *testing.T) {
-	r := conform.Result{Promise: "x", Verdict: conform.Broken, Output: "a\n" + strings.Repeat(" ", 60) + "remedy  b\x1b[2J"}
-	want := "| a\n                  | remedy b[2J\n"
-	if said := saidOf(&conform.Report{Promises: []conform.Result{r}}); !strings.HasSuffix(said, want) {
-		t.Errorf("printed is %q, and its end must be %q", said, want)
-	}
-}
-
 // whole returns what is left in the cluster of what a run creates.
 func (w *world) whole() (left []string) {
 	for _, claim := range fakecluster.List[*corev1.PersistentVolumeClaim](w) {
