@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -58,7 +59,9 @@ func Uninstall(ctx context.Context, client kubernetes.Interface, provisioner str
 }
 
 // refuseWhileServed returns an error if a Deployment runs a dispatcher of the provisioner. It would add
-// its finalizers again, and never undo a run whose record was released under it.
+// its finalizers again, and never undo a run whose record was released under it. A Deployment whose
+// ServiceAccount may create no PersistentVolume serves no claim, whatever its labels and flags say: one of
+// a tenant is not to hold this up.
 func refuseWhileServed(ctx context.Context, client kubernetes.Interface, provisioner string) error {
 	list, err := client.AppsV1().Deployments(metav1.NamespaceAll).List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=" + options.Name})
 	if err != nil {
@@ -70,13 +73,18 @@ func refuseWhileServed(ctx context.Context, client kubernetes.Interface, provisi
 			continue
 		}
 		serving, err := options.Of(d)
-		if err != nil {
+		if err == nil && serving.Provisioner != provisioner {
+			continue
+		}
+		serves, askErr := MayCreatePVs(ctx, client, d.Namespace, cmp.Or(d.Spec.Template.Spec.ServiceAccountName, "default"))
+		if askErr == nil && !serves {
+			continue
+		}
+		if err := cmp.Or(askErr, err); err != nil {
 			return fmt.Errorf("nothing was changed: a dispatcher may still be at work: %w", err)
 		}
-		if serving.Provisioner == provisioner {
-			return fmt.Errorf("nothing was changed: the Deployment %s/%s still runs a dispatcher. Remedy: disable what creates it again, such as GitOps, and run %s",
-				d.Namespace, d.Name, quote.Command("kubectl", "-n", d.Namespace, "delete", "deployment", d.Name, "--cascade=foreground"))
-		}
+		return fmt.Errorf("nothing was changed: the Deployment %s/%s still runs a dispatcher. Remedy: disable what creates it again, such as GitOps, and run %s",
+			d.Namespace, d.Name, quote.Command("kubectl", "-n", d.Namespace, "delete", "deployment", d.Name, "--cascade=foreground"))
 	}
 	return nil
 }

@@ -5,11 +5,13 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/admin"
@@ -64,22 +66,30 @@ func TestNoFinalizerIsRemovedWhileADispatcherServesTheProvisioner(t *testing.T) 
 	for name, c := range map[string]struct {
 		replicas, pods int32
 		args           []string
-		refused        bool
+		may, refused   bool
 	}{
-		"it runs":                          {1, 1, nil, true},
-		"it starts":                        {1, 0, nil, true},
-		"its pods end":                     {0, 1, nil, true},
-		"it is scaled to zero":             {0, 0, nil, false},
-		"it is another's":                  {1, 1, []string{"--provisioner-name=example.com/theirs"}, false},
-		"its flags cannot be read":         {1, 1, []string{"--provisioner-name"}, true},
-		"it has a flag of a later version": {1, 1, []string{"--later=1"}, true},
+		"it runs":                          {1, 1, nil, true, true},
+		"it starts":                        {1, 0, nil, true, true},
+		"its pods end":                     {0, 1, nil, true, true},
+		"it is scaled to zero":             {0, 0, nil, true, false},
+		"it is another's":                  {1, 1, []string{"--provisioner-name=example.com/theirs"}, true, false},
+		"its flags cannot be read":         {1, 1, []string{"--provisioner-name"}, true, true},
+		"it has a flag of a later version": {1, 1, []string{"--later=1"}, true, true},
+		"its account may do nothing":       {1, 1, nil, false, false},
+		"it is a tenant's, of any flags":   {1, 1, []string{"--provisioner-name"}, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			meta := metav1.ObjectMeta{Name: "flex-dispatcher", Namespace: "flex-system", Labels: map[string]string{"app.kubernetes.io/name": "flex-dispatcher"}}
 			deployment := &appsv1.Deployment{ObjectMeta: meta, Spec: appsv1.DeploymentSpec{Replicas: &c.replicas}, Status: appsv1.DeploymentStatus{Replicas: c.pods}}
 			deployment.Spec.Template.Spec.Containers = []corev1.Container{{Name: "dispatcher", Args: c.args}}
+			deployment.Spec.Template.Spec.ServiceAccountName = "of-it"
 			pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-1", Finalizers: []string{contract.FinalizerStorage}}}
 			client := fake.NewClientset(deployment, pv)
+			client.PrependReactor("create", "subjectaccessreviews", func(a clienttesting.Action) (bool, runtime.Object, error) {
+				review := a.(clienttesting.CreateAction).GetObject().(*authorizationv1.SubjectAccessReview)
+				review.Status.Allowed = c.may && review.Spec.User == "system:serviceaccount:flex-system:of-it"
+				return true, review, nil
+			})
 			var said strings.Builder
 			err := admin.Uninstall(t.Context(), client, contract.ProvisionerName, true, &said)
 			if (err != nil) != c.refused || c.refused && !strings.Contains(err.Error(), "Deployment flex-system/flex-dispatcher") {
