@@ -1,8 +1,10 @@
 package test
 
 import (
+	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"os"
 	"os/exec"
@@ -18,8 +20,10 @@ import (
 // What the driver calls on a node, and what stands in for it here: $T is the test's folder, and
 // each call that changes something is in $T/calls. A mount is a file in its directory.
 var nodeTools = map[string]string{
+	// A login where a session exists has the exit code 15, whatever the password.
 	"iscsiadm": `case "$*" in
-  *--login*) [ ! -e "$T/refused" ] || { echo 'login refused' >&2; exit 24; }; touch "$T/session"; ln -sf "$T/disk" "$T/by-path/$(cat "$T/link")" ;;
+  "-m session") [ ! -e "$T/session" ] || echo "tcp: [1] 127.0.0.1:3260,1 $(cat "$T/iqn") (non-flash)" ;;
+  *--login*) [ ! -e "$T/session" ] || exit 15; [ ! -e "$T/refused" ] || { echo 'login refused' >&2; exit 24; }; touch "$T/session"; ln -sf "$T/disk" "$T/by-path/$(cat "$T/link")" ;;
   *--logout*) [ -e "$T/session" ] || exit 21; rm -f "$T/session" "$T/by-path"/* ;;
 esac`,
 	"mount":      `[ ! -e "$T/unmountable" ] || exit 32; touch "${*: -1}/mounted"`,
@@ -76,11 +80,12 @@ func (n *flexNode) install() {
 	for name, body := range nodeTools {
 		text := "#!/bin/bash\n"
 		if !asking[name] {
-			text += `echo "` + name + ` $*" >>"$T/calls"` + "\n"
+			text += `[ "$*" = "-m session" ] || echo "` + name + ` $*" >>"$T/calls"` + "\n"
 		}
 		n.write("bin/"+name, text+body+"\n")
 	}
 	n.write("disk", "blank")
+	n.write("iqn", n.options["target_iqn"])
 	n.write("link", "ip-127.0.0.1:3260-iscsi-"+n.options["target_iqn"]+"-lun-1")
 }
 
@@ -184,8 +189,9 @@ func TestFlexVolumeDriverMountsWithWhatTheKubeletGives(t *testing.T) {
 		t.Errorf("%+v", a)
 	}
 	n.must(n.mount(podA))
-	of := "iscsiadm -m node -T " + n.options["target_iqn"] + " -p 127.0.0.1:3260 -I " + n.pv.Name
-	iface := "iscsiadm -m iface -I " + n.pv.Name
+	name := fmt.Sprintf("flex-%x", sha256.Sum256([]byte(n.options["target_iqn"]+"\n")))[:37]
+	of := "iscsiadm -m node -T " + n.options["target_iqn"] + " -p 127.0.0.1:3260 -I " + name
+	iface := "iscsiadm -m iface -I " + name
 	login := []string{
 		iface + " -o new",
 		iface + " -o update -n iface.initiatorname -v " + n.options["initiator_name"],
@@ -268,6 +274,35 @@ func TestFlexVolumeDriverLeavesNothingOfAFailure(t *testing.T) {
 			}
 			if calls := strings.Join(n.calls(), "\n"); strings.Contains(calls, "mkfs") && tc.message != "" {
 				t.Errorf("the disk was formatted: %s", calls)
+			}
+		})
+	}
+}
+
+// A tenant's pod may have an inline volume of any target, without a Secret. Where a session exists a
+// login needs no password: the pod got the disk of another's volume, and its unmount ended the session
+// of a volume of the kubelet's own plugin.
+func TestFlexVolumeDriverUsesNoSessionOfAnotherLogin(t *testing.T) {
+	for name, opens := range map[string]func(*flexNode){
+		"of this driver":      func(n *flexNode) { n.must(n.mount(podA)) },
+		"of the kubelet's":    func(n *flexNode) { n.write("session", "") },
+		"with another portal": func(n *flexNode) { n.must(n.mount(podA)); n.options["target_portal"] = "127.0.0.2:3260" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := newFlexNode(t)
+			opens(n)
+			n.calls()
+			delete(n.options, "kubernetes.io/secret/auth_username")
+			delete(n.options, "kubernetes.io/secret/auth_password")
+			for range 2 {
+				if a := n.mount(podB); a.Status != "Failure" || !strings.Contains(a.Message, "first") {
+					t.Errorf("%+v", a)
+				}
+				n.must(n.driver("unmount", n.volume(podB)))
+			}
+			n.want()
+			if !n.has("session") {
+				t.Error("the session has ended")
 			}
 		})
 	}

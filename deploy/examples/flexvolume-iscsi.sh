@@ -9,6 +9,7 @@
 # The answer is one object of JSON, and nothing else may be printed. The exit code is always 0: after any other the kubelet logs the whole call,
 # and the password with it.
 set -euo pipefail
+umask 077
 trap 'exit 0' EXIT
 
 STATE=${FLEXVOLUME_ISCSI_STATE:-/run/flexvolume-iscsi} # mounts and sessions end with the machine, and so do the records of them
@@ -66,9 +67,14 @@ read_options() {
   [[ $IQN == *"$id"* ]] || fail "$IQN serves several volumes: a logout would disconnect the others"
   initiator=$(option initiator_name)
   INITIATOR=${initiator:+$(checked initiator_name "$initiator" "$NAME")}
-  IFACE=${INITIATOR:+$VOLUME}
+  IFACE=${INITIATOR:+flex-$(hash_of "$IQN" | head -c 32)}
   IFACE=${IFACE:-default}
+  CHAP_USER=$(secret auth_username)
+  CHAP_PASSWORD=$(secret auth_password)
+  LOGIN=$(hash_of "$PORTAL" "$INITIATOR" "$CHAP_USER" "$CHAP_PASSWORD")
 }
+
+hash_of() { printf '%s\n' "$@" | sha256sum; }
 
 # read_dir: which pod's volume this is. DIR is …/pods/POD/volumes/DRIVER/VOLUME.
 read_dir() {
@@ -77,12 +83,31 @@ read_dir() {
   POD=$(checked "the pod's UID" "${pod##*/}" '[0-9a-z][0-9a-z-]*')
 }
 
-# own_target: one call at a time for a target. A record in its folder says that a pod uses it.
+# own_target: one call at a time for a target. A record in its folder says that a pod uses it, and the file login with what this driver has logged in.
 own_target() {
   mkdir -p "$STATE/$IQN"
   exec 9>"$STATE/$IQN/lock"
   flock 9
   RECORD=$STATE/$IQN/$POD.$VOLUME
+}
+
+# check_login: a session serves only who could open it. Any pod may have an inline volume of any target. Without this it got the disk of another's volume that was
+# mounted on its node, without a password.
+check_login() {
+  if [ -e "$STATE/$IQN/login" ]; then
+    [ "$(cat "$STATE/$IQN/login")" = "$LOGIN" ] || fail "another pod of this node uses the target with another login: delete that pod first"
+  elif has_session; then
+    fail "the node has a session with $IQN that this driver has not opened: log it out first, by iscsiadm -m node -T $IQN --logout"
+  fi
+}
+
+has_session() {
+  local sessions target
+  sessions=$(accept $NO_RECORD iscsi -m session 2>&1)
+  while read -r _ _ _ target _; do
+    [ "$target" != "$IQN" ] || return 0
+  done <<<"$sessions"
+  return 1
 }
 
 iscsi() { iscsiadm "$@" 9>&-; }
@@ -91,25 +116,32 @@ setting() { node -o update -n "$1" -v "$2"; }
 
 # log_in: iscsiadm takes values from its arguments only. So does the kubelet, for its own iSCSI volumes.
 log_in() {
-  local user password
   if [ -n "$INITIATOR" ]; then
     accept $SESSION_EXISTS iscsi -m iface -I "$IFACE" -o new
     iscsi -m iface -I "$IFACE" -o update -n iface.initiatorname -v "$INITIATOR"
   fi
   node -o new
   setting node.startup manual
-  user=$(secret auth_username)
-  password=$(secret auth_password)
-  if [ -n "$user" ]; then
+  if [ -n "$CHAP_USER" ]; then
     setting node.session.auth.authmethod CHAP
-    setting node.session.auth.username "$user"
-    setting node.session.auth.password "$password"
+    setting node.session.auth.username "$CHAP_USER"
+    setting node.session.auth.password "$CHAP_PASSWORD"
   fi
-  accept $SESSION_EXISTS node --login
+  if [ -e "$STATE/$IQN/login" ]; then
+    accept $SESSION_EXISTS node --login
+  else
+    node --login
+    printf '%s\n' "$LOGIN" >"$STATE/$IQN/.login"
+    mv "$STATE/$IQN/.login" "$STATE/$IQN/login"
+  fi
 }
 
+# log_out: a session that this driver has not opened is another's.
 log_out() {
-  accept $NO_RECORD node --logout
+  if [ -e "$STATE/$IQN/login" ]; then
+    accept $NO_RECORD node --logout
+    rm -f "$STATE/$IQN/login"
+  fi
   accept $NO_RECORD node -o delete
   [ "$IFACE" = default ] || accept $NO_RECORD iscsi -m iface -I "$IFACE" -o delete
 }
@@ -157,6 +189,7 @@ mount_volume() {
   read_options
   own_target
   ! mountpoint -q "$DIR" || return 0
+  check_login
   printf '%s\n' "$PORTAL" "$IFACE" >"$STATE/$IQN/.new"
   mv "$STATE/$IQN/.new" "$RECORD"
   log_in
@@ -185,7 +218,7 @@ unmount_volume() {
 used_by_others() {
   local other
   for other in "$STATE/$IQN"/*; do
-    [ "$other" = "$STATE/$IQN/lock" ] || [ "$other" = "$RECORD" ] || return 0
+    [ "$other" = "$STATE/$IQN/lock" ] || [ "$other" = "$STATE/$IQN/login" ] || [ "$other" = "$RECORD" ] || return 0
   done
   return 1
 }

@@ -122,12 +122,18 @@ func resizeMessage(o *observe.Observation) string {
 	return "; the image says: " + contract.ForClaim(e.Outcome.Message)
 }
 
-// finishResize sets the claim's capacity: nothing is left to do on any node.
+// finishResize sets the claim's capacity: nothing is left to do on any node. A user may have lowered the
+// request since the volume has grown. A quota counts the larger of the request and of what is allocated
+// (pvcEvaluator.Usage in Kubernetes' pkg/quota/v1/evaluator/core/persistent_volume_claims.go), so that is
+// never lowered here.
 func (a *Actor) finishResize(ctx context.Context, o *observe.Observation) error {
-	size := o.PV.Spec.Capacity.Storage().String()
+	size, allocated := o.PV.Spec.Capacity.Storage().String(), o.Size
+	if before := o.Holder.Status.AllocatedResources.Storage(); before.Cmp(allocated) > 0 {
+		allocated = *before
+	}
 	status := patch.Fields{
 		"capacity":           patch.Fields{"storage": size},
-		"allocatedResources": patch.Fields{"storage": o.Size.String()},
+		"allocatedResources": patch.Fields{"storage": allocated.String()},
 		"conditions":         withoutResize(""),
 	}
 	if o.Holder.Status.AllocatedResourceStatuses[corev1.ResourceStorage] != "" {

@@ -17,18 +17,29 @@ import (
 // Which volumes are attached: VolumeAttachments say so for CSI drivers, and the status of a node
 // for every volume that is attached at all.
 
-// volumesOfNode has no volumes of a node that is out of service: its kubelet does not run, and
+// volumesOfNode returns no volumes of a node that is out of service: its kubelet does not run, and
 // never says that it has detached them.
-func volumesOfNode(obj any) ([]string, error) {
-	node := obj.(*corev1.Node)
-	if slices.ContainsFunc(node.Spec.Taints, runs.IsOutOfService) {
-		return nil, nil
+func volumesOfNode(node *corev1.Node) cut.Volumes {
+	if node == nil || slices.ContainsFunc(node.Spec.Taints, runs.IsOutOfService) {
+		return ""
 	}
-	var out []string
-	for _, v := range cut.AttachedTo(node) {
-		out = append(out, string(v))
+	return cut.VolumesOf(node)
+}
+
+// NodeOf returns the name of a node whose status says that the volume of a PV is attached there, the
+// first of several, or nothing.
+func (c *Caches) NodeOf(pv *corev1.PersistentVolume) string {
+	name := pvs.NameOnNode(pv)
+	if name == "" {
+		return ""
 	}
-	return out, nil
+	first, key := "", cut.VolumeKey(name)
+	for _, obj := range c.Nodes[""].List() {
+		if node := obj.(*corev1.Node); (first == "" || node.Name < first) && volumesOfNode(node).Has(key) {
+			first = node.Name
+		}
+	}
+	return first
 }
 
 // volumeOfPV indexes the released PVs that were written for a claim. The volumes of the others are
@@ -36,7 +47,7 @@ func volumesOfNode(obj any) ([]string, error) {
 func volumeOfPV(obj any) ([]string, error) {
 	pv := obj.(*corev1.PersistentVolume)
 	if name := pvs.NameOnNode(pv); name != "" && pv.Annotations[contract.AnnClaimUID] != "" && pvs.IsReleased(pv) {
-		return []string{string(name)}, nil
+		return []string{cut.VolumeKey(name)}, nil
 	}
 	return nil, nil
 }
@@ -67,18 +78,12 @@ func (b *builder) onNode(h Handlers) cache.ResourceEventHandler {
 // detached calls the handler with the released PVs whose volumes a node had attached and has no
 // longer.
 func (c *Caches) detached(old, now *corev1.Node, h Handlers) {
-	had, _ := volumesOfNode(old)
-	var has []string
-	if now != nil {
-		has, _ = volumesOfNode(now)
+	var released []*corev1.PersistentVolume
+	for _, key := range volumesOfNode(old).Without(volumesOfNode(now)) {
+		released = append(released, c.PVs.By(ByVolume, key)...)
 	}
-	for _, volume := range had {
-		if _, still := slices.BinarySearch(has, volume); still {
-			continue
-		}
-		for _, pv := range c.PVs.By(ByVolume, volume) {
-			h.Detached(pv)
-		}
+	for _, pv := range sorted(released) { // the keys are in the order of chance
+		h.Detached(pv)
 	}
 }
 

@@ -50,7 +50,7 @@ const (
 	// ByNode finds what may wait for a node, by the node's name or hostname label: claims that are
 	// not bound, PVs with a claim's UID, Jobs that are records. Nodes are found by both names.
 	ByNode = "node"
-	// ByVolume finds nodes and PVs by the name that a node has for an attached volume.
+	// ByVolume finds released PVs by the key of the name that a node has for their volume.
 	ByVolume = "volume"
 	// ByPV finds VolumeAttachments by the PV.
 	ByPV = "pv"
@@ -65,7 +65,7 @@ var (
 	claimIndexers      = cache.Indexers{ByUID: uidOf, ByClass: classOfClaim, BySource: sourceOfClaim, ByNode: nodeOfClaim}
 	pvIndexers         = cache.Indexers{ByClass: classOfPV, ByRevision: revisionNamed, ByOwner: ownersOfPV, ByNode: nodeOfPV, ByVolumeSource: volumeSourceOfPV, ByVolume: volumeOfPV, ByUnclaimed: claimantsOfPV}
 	classIndexers      = cache.Indexers{ByConfig: configOfClass}
-	nodeIndexers       = cache.Indexers{ByNode: namesOfNode, ByVolume: volumesOfNode}
+	nodeIndexers       = cache.Indexers{ByNode: namesOfNode}
 	attachmentIndexers = cache.Indexers{ByPV: pvOfAttachment}
 	configIndexers     = cache.Indexers{ByClass: classOfConfig}
 	revisionIndexers   = cache.Indexers{ByConfig: configOfRevision, ByClass: classOfRevision}

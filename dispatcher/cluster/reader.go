@@ -193,14 +193,17 @@ func (l live) Node(ctx context.Context, name string) (*corev1.Node, error) {
 	return cut.Node(node), nil
 }
 
-func (l live) Nodes(ctx context.Context) ([]*corev1.Node, error) {
-	list, err := l.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+func (l live) Nodes(ctx context.Context) (out []*corev1.Node, err error) {
+	pages := pager.New(func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+		return l.client.CoreV1().Nodes().List(ctx, o)
+	})
+	pages.PageSize, pages.PageBufferSize = 50, 0 // a node may have 1.5 MiB
+	err = pages.EachListItem(ctx, metav1.ListOptions{}, func(obj runtime.Object) error {
+		out = append(out, cut.Node(obj.(*corev1.Node)))
+		return nil
+	})
 	if err != nil {
 		return nil, fmt.Errorf("list the nodes: %w", err)
-	}
-	var out []*corev1.Node
-	for i := range list.Items {
-		out = append(out, cut.Node(&list.Items[i]))
 	}
 	return out, nil
 }

@@ -1,6 +1,7 @@
 package controller_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -101,6 +102,29 @@ func TestReclaimByPVWaitsUntilNoNodeHasTheVolumeAttached(t *testing.T) {
 			})
 		})
 	}
+}
+
+// kube-controller-manager reports the inline volumes of any tenant's pod as attached: the caches once
+// kept the first 5,000 names of a node.
+func TestTheAttachmentOfAVolumeIsSeenAmongThousandsOfOthers(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.SetUpGold(makesISCSI)
+		w.CreateNode("node-1")
+		w.Start()
+		claim := w.provisioned("data")
+		w.setNode(func(n *corev1.Node) {
+			n.Status.VolumesAttached = []corev1.AttachedVolume{{Name: attachedISCSI}}
+			for i := range 10_000 {
+				n.Status.VolumesAttached = append(n.Status.VolumesAttached, corev1.AttachedVolume{Name: corev1.UniqueVolumeName(fmt.Sprintf("kubernetes.io/fc/[%d]", i))})
+			}
+		})
+		fakecluster.Delete(w, fakecluster.User, claim)
+		w.Advance(time.Hour)
+		w.MustRun("provision")
+		w.setNode(func(n *corev1.Node) { n.Status.VolumesAttached = n.Status.VolumesAttached[1:] })
+		w.Until("nothing is left", 10*time.Second, w.Empty)
+		w.MustRun("provision", "delete")
+	})
 }
 
 // The attachment shows between the launch of a run and its confirmation: the run waits at its gate.

@@ -91,17 +91,31 @@ func TestCachesKeepFewBytesOfWhatAKubeletWrites(t *testing.T) {
 	}
 }
 
-// The caches have an index of the volumes by name. Names of few bytes once cost a hundred times
-// their size.
-func TestCachesKeepAllVolumesOfANodeThatIsHonest(t *testing.T) {
-	for written, kept := range map[int]int{1000: 1000, 200_000: 5000} {
-		node := &corev1.Node{}
-		for i := range written {
-			node.Status.VolumesInUse = append(node.Status.VolumesInUse, corev1.UniqueVolumeName(fmt.Sprint(i)))
+// A tenant's pod had 5,200 inline volumes, whose names kube-controller-manager wrote into the node's
+// status. Only the first 5,000 names were kept, and the one of a mounted volume was not among them.
+func TestCachesKeepAllVolumesOfANode(t *testing.T) {
+	const mounted, used = "kubernetes.io/iscsi/10.0.0.1:3260:iqn.v:1", "kubernetes.io/iscsi/10.0.0.1:3260:iqn.v:2"
+	node := &corev1.Node{}
+	node.Status.VolumesInUse = []corev1.UniqueVolumeName{used}
+	for i := range 30_000 { // as many as an object has room for
+		node.Status.VolumesAttached = append(node.Status.VolumesAttached, corev1.AttachedVolume{Name: corev1.UniqueVolumeName(fmt.Sprintf("kubernetes.io/fc/[%d]", i))})
+	}
+	without := VolumesOf(Node(node))
+	node.Status.VolumesAttached = append(node.Status.VolumesAttached, corev1.AttachedVolume{Name: mounted}, corev1.AttachedVolume{Name: used})
+	all := VolumesOf(Node(Node(node)))
+	for _, name := range []corev1.UniqueVolumeName{mounted, used, "kubernetes.io/fc/[0]", "kubernetes.io/fc/[29999]"} {
+		if !all.Has(VolumeKey(name)) {
+			t.Errorf("%s is not kept", name)
 		}
-		if got := len(Node(node).Status.VolumesInUse); got != kept {
-			t.Errorf("of %d volumes %d are kept, want %d", written, got, kept)
-		}
+	}
+	if all.Has(VolumeKey("kubernetes.io/fc/[30000]")) || without.Has(VolumeKey(mounted)) {
+		t.Error("a volume is kept that the node does not name")
+	}
+	if got := all.Without(without); len(got) != 1 || got[0] != VolumeKey(mounted) || without.Without(all) != nil {
+		t.Errorf("the difference is %q", got)
+	}
+	if got := len(all); got > 250_000 {
+		t.Errorf("%d bytes are kept", got)
 	}
 }
 

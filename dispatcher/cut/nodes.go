@@ -1,20 +1,24 @@
 package cut
 
 import (
+	"encoding/binary"
+	"hash/maphash"
 	"slices"
+	"sort"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Node keeps a node's labels, whether pods may go there, whether its kubelet ends them, and which
-// volumes are attached.
+// Node keeps a node's labels, whether pods may go there, whether its kubelet ends them, and the keys of
+// the volumes that are attached.
 func Node(node *corev1.Node) *corev1.Node {
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion, Labels: node.Labels},
 		Spec:       corev1.NodeSpec{Taints: node.Spec.Taints, Unschedulable: node.Spec.Unschedulable},
-		Status:     corev1.NodeStatus{Conditions: readyCondition(node), VolumesInUse: AttachedTo(node)},
+		Status:     corev1.NodeStatus{Conditions: readyCondition(node), VolumesInUse: volumesOf(node)},
 	}
 }
 
@@ -38,18 +42,73 @@ func readyCondition(node *corev1.Node) []corev1.NodeCondition {
 	return nil
 }
 
-// mostVolumes is how many volumes are kept of a node. No node has as many attached. Its kubelet may
-// write any number of names, and the caches have an index by each.
-const mostVolumes = 5000
+// keySize is the size of a volume's key, in bytes.
+const keySize = 8
 
-// AttachedTo returns the names of the volumes that a node's kubelet uses, or that are attached to
-// it, sorted.
-func AttachedTo(node *corev1.Node) []corev1.UniqueVolumeName {
-	all := slices.Clone(node.Status.VolumesInUse)
-	for _, v := range node.Status.VolumesAttached {
-		all = append(all, v.Name)
-	}
-	slices.Sort(all)
-	all = slices.DeleteFunc(slices.Compact(all), func(name corev1.UniqueVolumeName) bool { return len(name) > longestText })
-	return slices.Clone(all[:min(len(all), mostVolumes)])
+// seed is another in each process, so that no name can be chosen for its key.
+var seed = maphash.MakeSeed()
+
+// VolumeKey returns what the caches keep of the name that a node has for a volume.
+func VolumeKey(name corev1.UniqueVolumeName) string {
+	return string(binary.BigEndian.AppendUint64(nil, maphash.String(seed, string(name))))
 }
+
+// cutMark begins the Volumes of a node that was cut. No kubelet writes it: it is not UTF-8.
+const cutMark = "\xff"
+
+// Volumes are the keys of the volumes that a node's kubelet uses, or that are attached to it: after the
+// mark one after the other, sorted.
+//
+// A pod may have thousands of inline volumes, which kube-controller-manager reports as attached, and a
+// kubelet may write any names. Only the first 5,000 names were kept once. Names that sort before those of
+// others then hid them, and their volumes were deleted while they were mounted. All names as they are,
+// with an index, took 3 MB of one node.
+type Volumes string
+
+// VolumesOf returns those of a node that was cut.
+func VolumesOf(node *corev1.Node) Volumes {
+	if len(node.Status.VolumesInUse) == 0 {
+		return ""
+	}
+	return Volumes(node.Status.VolumesInUse[0])
+}
+
+// volumesOf returns those of a node in the place where VolumesOf finds them.
+func volumesOf(node *corev1.Node) []corev1.UniqueVolumeName {
+	if strings.HasPrefix(string(VolumesOf(node)), cutMark) {
+		return node.Status.VolumesInUse
+	}
+	var keys []string
+	for _, name := range node.Status.VolumesInUse {
+		keys = append(keys, VolumeKey(name))
+	}
+	for _, v := range node.Status.VolumesAttached {
+		keys = append(keys, VolumeKey(v.Name))
+	}
+	if len(keys) == 0 {
+		return nil
+	}
+	slices.Sort(keys)
+	return []corev1.UniqueVolumeName{corev1.UniqueVolumeName(cutMark + strings.Join(slices.Compact(keys), ""))}
+}
+
+// Has reports whether a volume is among them.
+func (v Volumes) Has(key string) bool {
+	_, found := sort.Find(len(v)/keySize, func(i int) int { return strings.Compare(key, v.at(i)) })
+	return found
+}
+
+// Without returns the keys that others do not have.
+func (v Volumes) Without(others Volumes) (keys []string) {
+	if v == others { // as after most heartbeats
+		return nil
+	}
+	for i := range len(v) / keySize {
+		if key := v.at(i); !others.Has(key) {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+func (v Volumes) at(i int) string { return string(v[len(cutMark)+i*keySize:][:keySize]) }

@@ -6,7 +6,11 @@ import (
 	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/internal/quantity"
 )
 
@@ -74,8 +78,12 @@ func shareSize(list corev1.ResourceList) corev1.ResourceList {
 }
 
 // PV keeps all of a PV but its managed fields: an image that deletes or expands the volume is given
-// the whole.
+// the whole. One that no Job has room for is given to none, and only what names it is kept: the token of
+// one run for several claims could otherwise fill the caches by a thousand PVs.
 func PV(pv *corev1.PersistentVolume) *corev1.PersistentVolume {
+	if pv.Size() > contract.MaxFiles {
+		pv = withoutTexts(pv)
+	}
 	out := *pv
 	out.ManagedFields, out.Finalizers = nil, shareAll(pv.Finalizers)
 	if len(pv.Spec.Capacity) == 1 {
@@ -94,4 +102,24 @@ func PV(pv *corev1.PersistentVolume) *corev1.PersistentVolume {
 		out.Annotations[shareText(key)] = value
 	}
 	return &out
+}
+
+// withoutTexts returns a PV with the annotations and fields by which it is found and released.
+func withoutTexts(pv *corev1.PersistentVolume) *corev1.PersistentVolume {
+	out := &corev1.PersistentVolume{}
+	out.TypeMeta, out.Status.Phase, out.Status.LastPhaseTransitionTime = pv.TypeMeta, pv.Status.Phase, pv.Status.LastPhaseTransitionTime
+	out.Name, out.UID, out.ResourceVersion = pv.Name, pv.UID, pv.ResourceVersion
+	out.CreationTimestamp, out.DeletionTimestamp, out.Finalizers = pv.CreationTimestamp, pv.DeletionTimestamp, pv.Finalizers
+	out.Annotations = map[string]string{config.AnnCut: "true"}
+	for _, key := range []string{contract.AnnProvisionedBy, contract.AnnClaimUID, contract.AnnRevision} {
+		if value, found := pv.Annotations[key]; found {
+			out.Annotations[key] = jobs.Abridge(value)
+		}
+	}
+	out.Spec.Capacity, out.Spec.AccessModes, out.Spec.VolumeMode = pv.Spec.Capacity, jobs.Modes(pv.Spec.AccessModes), pv.Spec.VolumeMode
+	out.Spec.StorageClassName, out.Spec.PersistentVolumeReclaimPolicy = jobs.Abridge(pv.Spec.StorageClassName), pv.Spec.PersistentVolumeReclaimPolicy
+	if ref := pv.Spec.ClaimRef; ref != nil {
+		out.Spec.ClaimRef = &corev1.ObjectReference{Kind: "PersistentVolumeClaim", Namespace: jobs.Abridge(ref.Namespace), Name: jobs.Abridge(ref.Name), UID: types.UID(jobs.Abridge(string(ref.UID)))}
+	}
+	return out
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
@@ -23,8 +22,8 @@ func (b *Observer) observeAttachment(pv *corev1.PersistentVolume, v *decide.Volu
 	}
 	if all := b.Caches.Attachments.By(cluster.ByPV, pv.Name); len(all) > 0 {
 		v.Attached = attachedProblem(all[0].Spec.NodeName, "the VolumeAttachment "+all[0].Name)
-	} else if nodes := b.Caches.Nodes.By(cluster.ByVolume, string(pvs.NameOnNode(pv))); len(nodes) > 0 {
-		v.Attached = attachedProblem(nodes[0].Name, "its status")
+	} else if node := b.Caches.NodeOf(pv); node != "" {
+		v.Attached = attachedProblem(node, "its status")
 	}
 	if at := pv.Status.LastPhaseTransitionTime; at != nil && v.Attached != nil {
 		v.Attached.From = at.Add(reportAttached)
