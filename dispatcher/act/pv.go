@@ -15,6 +15,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/patch"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 )
 
@@ -47,17 +48,28 @@ func (a *Actor) setFinalizer(ctx context.Context, o *observe.Observation, d deci
 
 // deleteJudgedPV deletes a PV whose volume a run is about to delete, unless it has changed since it
 // was judged. Our finalizer keeps it. On a PV that is terminating already this only asks whether it
-// has changed.
+// has changed. The claim of one that was never bound still exists: Kubernetes binds it also to a
+// terminating PV, if its user names that PV (syncUnboundClaim in
+// pkg/controller/volume/persistentvolume/pv_controller.go). So the PV is taken from the claim first.
 func (a *Actor) deleteJudgedPV(ctx context.Context, o *observe.Observation) (patch.Outcome, error) {
-	err := a.Client.CoreV1().PersistentVolumes().Delete(ctx, o.PV.Name, metav1.DeleteOptions{
-		Preconditions: &metav1.Preconditions{UID: &o.PV.UID, ResourceVersion: &o.PV.ResourceVersion},
+	pv, neverBound := o.PV, o.View.Volume.Use == decide.NeverBound
+	if neverBound && !pvs.IsTakenFromClaim(pv) {
+		answer, err := patch.Merge(ctx, a.Client.CoreV1().PersistentVolumes(), pv, patch.Fields{"spec": patch.Fields{"claimRef": patch.Fields{"uid": pvs.NoClaim}}})
+		how, err := patch.OutcomeOf(a.noted(answer, err), "take the PersistentVolume %s from its claim", pv.Name)
+		if how != patch.Written || err != nil {
+			return how, err
+		}
+		pv = answer
+	}
+	err := a.Client.CoreV1().PersistentVolumes().Delete(ctx, pv.Name, metav1.DeleteOptions{
+		Preconditions: &metav1.Preconditions{UID: &pv.UID, ResourceVersion: &pv.ResourceVersion},
 	})
-	how, err := patch.OutcomeOf(err, "delete the PersistentVolume %s before its volume", o.PV.Name)
+	how, err := patch.OutcomeOf(err, "delete the PersistentVolume %s before its volume", pv.Name)
 	if how != patch.Written || err != nil {
 		return how, err
 	}
-	a.Writes.Deleted(o.PV)
-	if o.View.Volume.Use == decide.NeverBound && o.PV.DeletionTimestamp == nil && o.Claim != nil {
+	a.Writes.Deleted(pv)
+	if neverBound && o.PV.DeletionTimestamp == nil && o.Claim != nil {
 		a.emit(o.Claim, o.PV, corev1.EventTypeWarning, reason.VolumeWithdrawn,
 			o.View.Volume.Why+". It is deleted with its volume, and the claim is provisioned again")
 	}

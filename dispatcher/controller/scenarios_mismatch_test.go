@@ -157,7 +157,7 @@ func TestAPVThatIsFixedAtTheLastMomentIsKept(t *testing.T) {
 		w.SetUpGold(fakecluster.Always(spoils(tooSmall)))
 		tried := false
 		w.Server.Overtake(func(verb string, at fakecluster.Key, _ []byte) func(fakecluster.Object) {
-			if tried || verb != "delete" || at.Resource != "persistentvolumes" {
+			if tried || verb != "patch" || at.Resource != "persistentvolumes" {
 				return nil
 			}
 			tried = true

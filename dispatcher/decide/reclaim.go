@@ -177,8 +177,8 @@ func (v View) reportUnclaimed(why string) Action {
 
 // replaceVolume decides about a pending claim whose PV exists and can never be bound to it
 // (mismatched). A PV that was never bound is deleted with its volume, and itself when that run is
-// confirmed: no claim is bound to a terminating PV. Once it is deleted the next attempt may do
-// better. As long as it exists, every attempt only finds it there.
+// confirmed: it is taken from its claim first, so that no claim is bound to it. Once it is deleted the
+// next attempt may do better. As long as it exists, every attempt only finds it there.
 func replaceVolume(v View) Action {
 	vol := v.Volume
 	if action := releaseRetained(v); action != nil {

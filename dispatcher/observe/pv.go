@@ -68,10 +68,10 @@ func (b *Observer) stateOf(pv *corev1.PersistentVolume, claim *corev1.Persistent
 // was passed on, is about to change.
 func useOf(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim, orphaned bool) decide.Use {
 	switch {
-	case orphaned && pvs.IsReleased(pv):
-		return decide.Released
 	case pvs.NeverBound(pv, claim) && pv.Annotations[contract.AnnClaimUID] == string(claim.UID):
 		return decide.NeverBound
+	case orphaned && pvs.IsReleased(pv):
+		return decide.Released
 	case pvs.IsUnbound(pv):
 		return decide.Unbound
 	default:

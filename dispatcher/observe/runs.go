@@ -76,7 +76,9 @@ func (b *Observer) observeStuck(ctx context.Context, run *decide.Run, job *batch
 	if stuck == nil {
 		return
 	}
-	run.Stuck = &decide.Problem{Reason: stuck.Reason, Note: noteOf(job, stuck).After("the Job %s: ", job.Name)}
+	if stuck.Reason != "" { // one that is given up may have none
+		run.Stuck = &decide.Problem{Reason: stuck.Reason, Note: noteOf(job, stuck).After("the Job %s: ", job.Name)}
+	}
 	run.Idle = (stuck.Unstarted || stuck.NodeLost) && !run.Terminating
 	run.Void = run.Void || !run.Terminating && (stuck.GiveUp || stuck.Unstarted && b.isScheduledAnew(job) || b.probeInsteadOf(job, stuck) != "")
 }

@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
 	storagehelpers "k8s.io/component-helpers/storage/volume"
 	"k8s.io/utils/ptr"
 
@@ -77,12 +78,21 @@ func IsUnbound(pv *corev1.PersistentVolume) bool {
 	return pv.Status.Phase == "" || pv.Status.Phase == corev1.VolumePending || pv.Status.Phase == corev1.VolumeAvailable
 }
 
+// NoClaim is the UID of no claim. The claimRef of a PV has it from the moment at which the PV is taken
+// from the claim that was never bound to it.
+const NoClaim = types.UID("00000000-0000-0000-0000-000000000000")
+
+// IsTakenFromClaim reports whether a PV was taken from its claim.
+func IsTakenFromClaim(pv *corev1.PersistentVolume) bool {
+	return pv.Spec.ClaimRef != nil && pv.Spec.ClaimRef.UID == NoClaim
+}
+
 // NeverBound reports whether no claim can ever have been bound to an unbound PV, so that it holds
 // no data. That needs proof: the claim of its UID still exists and is not bound, and the claimRef
-// still names it. An administrator passes on a released PV by a claimRef without a UID, or without
-// any.
+// still names it, or was taken from it. An administrator passes on a released PV by a claimRef without a
+// UID, or without any.
 func NeverBound(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) bool {
-	return claim != nil && claim.Spec.VolumeName == "" && IsUnbound(pv) && pv.Spec.ClaimRef != nil && storagehelpers.IsVolumeBoundToClaim(pv, claim)
+	return claim != nil && (claim.Spec.VolumeName == "" && IsUnbound(pv) && pv.Spec.ClaimRef != nil && storagehelpers.IsVolumeBoundToClaim(pv, claim) || IsTakenFromClaim(pv))
 }
 
 // Unclaimed returns why the owner of a PV without a live claim cannot be determined, or "" if the

@@ -82,10 +82,11 @@ func (c *Cluster) bindClaim(claim *corev1.PersistentVolumeClaim, pvs []*corev1.P
 	return pv != nil
 }
 
-// bindToNamed binds a claim to the PV that it names, unless that is another's.
+// bindToNamed binds a claim to the PV that it names, unless that is another's. One that names the claim
+// may be terminating, and need not fit (syncUnboundClaim).
 func (c *Cluster) bindToNamed(claim *corev1.PersistentVolumeClaim) {
 	pv, found := sharedOne[*corev1.PersistentVolume](c, "", claim.Spec.VolumeName)
-	if found && pv.DeletionTimestamp == nil && (pv.Spec.ClaimRef == nil || storagehelpers.IsVolumeBoundToClaim(pv, claim)) {
+	if found && (pv.DeletionTimestamp == nil && pv.Spec.ClaimRef == nil || storagehelpers.IsVolumeBoundToClaim(pv, claim)) {
 		c.bind(claim, pv)
 	}
 }

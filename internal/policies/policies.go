@@ -12,6 +12,9 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
+// noClaim is the UID of no claim, which a PV's claimRef gets when it is taken from its claim.
+const noClaim = "00000000-0000-0000-0000-000000000000"
+
 // Annotations of Kubernetes on a claim.
 const (
 	annSelectedNode       = "volume.kubernetes.io/selected-node"
@@ -72,6 +75,10 @@ func refusedChange(old, pv *corev1.PersistentVolume) string {
 	allowed.ResourceVersion, allowed.Finalizers, allowed.Spec.Capacity = pv.ResourceVersion, pv.Finalizers, pv.Spec.Capacity
 	if pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain {
 		allowed.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
+	}
+	if ref := pv.Spec.ClaimRef; ref != nil && ref.UID == noClaim && allowed.Spec.ClaimRef != nil &&
+		slices.Contains([]corev1.PersistentVolumePhase{"", corev1.VolumePending, corev1.VolumeAvailable}, old.Status.Phase) {
+		allowed.Spec.ClaimRef.UID = ref.UID
 	}
 	switch {
 	case !isNamed(old) && !isMarked(old):

@@ -96,6 +96,8 @@ func (s *state) endsUnseen(of *job) {
 // bindingSteps are what happens to the claim and to PVs.
 func bindingSteps() []step {
 	return []step{
+		// A claim may name the PV. Then the binder binds one that is terminating or does not fit, too. That cannot
+		// matter: the PV is taken from the claim before it is deleted (TestAClaimThatNamesItsDeletedPVIsNotBoundToIt).
 		once("the binder binds", func(_ *world, s *state) bool {
 			return s.claim == claimPending && s.pv.phase == unbound && s.pv.ref == refOwn && !s.pv.terminating && !s.pv.misfit
 		}, func(_ *world, s *state) {
