@@ -183,6 +183,7 @@ func (w *world) pvSequences() []attack {
 			patchPV(used.Name, noFinalizers), deletePV(used.Name), patchPV(used.Name, noFinalizers)), deletes, passes},
 		{"hand a PV of ours to another claim, then delete it", theDispatcher, sequence(pvWasDeleted(handed.Name),
 			patchPV(handed.Name, `{"spec":{"claimRef":null}}`), deletePV(handed.Name), patchPV(handed.Name, noFinalizers)), nothing, passes},
+		{"take a PV of ours that is in use from its claim", theDispatcher, patchPV(written.Name, `{"spec":{"claimRef":{"uid":"00000000-0000-0000-0000-000000000000"}}}`), nothing, passes},
 		{"name another config revision", theDispatcher, sequence(revised,
 			patchPV(written.Name, `{"metadata":{"annotations":{"flex-provisioner.io/config-revision":"a/b"}}}`)), nothing, passes},
 		{"any status of a PV", theDispatcher, func(ctx context.Context, client kubernetes.Interface) error {
