@@ -231,7 +231,7 @@ func (x *index) unserved() []Finding {
 				Kind: kind, Object: resource + "/" + obj.GetName() + " -n " + obj.GetNamespace(), Age: age,
 				Why: "it has the dispatcher's label, but no class, no PersistentVolume and no Lease names its namespace: it is not taken for a run",
 				Fix: quote.Command("kubectl", "delete", resource, obj.GetName(), "-n", obj.GetNamespace()) +
-					"  # unless a dispatcher serves the namespace: then give the audit " + quote.Command("--config-namespaces="+obj.GetNamespace()),
+					"  # unless a dispatcher serves the namespace: name its Deployment by --dispatcher, or give flex-dispatcher audit " + quote.Command("--config-namespaces="+obj.GetNamespace()),
 			})
 		}
 	}

@@ -65,7 +65,7 @@ func (x *index) volume(class string, v Volume, ofClaim int) *Finding {
 	case x.ofUID[v.UID] != nil || x.isWaitedFor(v.UID) || x.holders.mayStandFor(v): // an administrator keeps it by that PV
 		return nil
 	case x.Bears(v) && v.Class == class && isArgument(v.Volume) && HasUID(v):
-		found.Fix = quote.Command("flex-dispatcher", "audit", "--storage="+class, "--fix="+v.Volume) + "  # unless it is kept on purpose"
+		found.Fix = quote.Command("kubectl", "flex", "audit", "--storage="+class, "--fix="+v.Volume) + "  # unless it is kept on purpose"
 	}
 	return &found
 }

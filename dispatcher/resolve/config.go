@@ -158,9 +158,9 @@ func (r *Resolved) fallBack(good config.Config, why *decide.Problem, unused ...*
 func (f *Resolver) Delete(uid types.UID, name string) Resolved {
 	if name == "" {
 		return Resolved{Target: decide.Target{Problem: decide.Problemf(reason.RevisionMissing, "the config that created the volume is unknown").
-			Remedyf("name its ControllerRevision, as namespace/name, in the PV's annotation %s (kubectl get controllerrevisions -A -l %s=%s lists them), or set the PV's reclaim policy to Retain and delete the volume manually. If only "+
-				"a Job exists, and it left nothing in the storage, annotate the Job with %s=%s",
-				contract.AnnRevision, config.LabelManagedBy, config.ManagedBy, jobs.AnnForget, uid)}}
+			Remedyf("name its ControllerRevision, as namespace/name, in the PV's annotation %s (kubectl get controllerrevisions -A -l %s=%s lists them): one that reaches the storage of this volume. Or set the PV's reclaim policy to "+
+				"Retain, and delete the volume manually. If only a Job exists (kubectl get jobs -A -l %s%s), and it left nothing in the storage, annotate the Job with %s=%s",
+				contract.AnnRevision, config.LabelManagedBy, config.ManagedBy, jobs.LabelMember, uid, jobs.AnnForget, uid)}}
 	}
 	if p := f.unserved(name); p != nil {
 		return Resolved{Target: decide.Target{Problem: p}}
@@ -172,9 +172,9 @@ func (f *Resolver) Delete(uid types.UID, name string) Resolved {
 			namespace = "NAMESPACE"
 		}
 		return Resolved{Target: decide.Target{Problem: decide.Problemf(reason.RevisionMissing, "the config revision %s that created the volume does not exist", quote.Name(name)).
-			Remedyf("restore that ControllerRevision, name another in the PV's annotation %s, or set the PV's reclaim policy to Retain and delete the volume manually. "+
-				"If there is no PersistentVolume, restore the revision, or give up the record: kubectl -n %s annotate --overwrite job JOB %s=%s",
-				contract.AnnRevision, namespace, jobs.AnnForget, uid)}}
+			Remedyf("restore that ControllerRevision. Or name another, as namespace/name, in the PV's annotation %s: only one that reaches the storage of this volume. Or set the PV's reclaim policy to Retain, and delete the volume "+
+				"manually. If there is no PersistentVolume, restore the revision, or give up the record: kubectl -n %s annotate --overwrite job JOB %s=%s, for each JOB of kubectl -n %s get jobs -l %s%s",
+				contract.AnnRevision, namespace, jobs.AnnForget, uid, namespace, jobs.LabelMember, uid)}}
 	}
 	judged := f.JudgeStored(stored)
 	if judged.Damaged != nil {
@@ -301,13 +301,13 @@ func unsupported(claim *corev1.PersistentVolumeClaim) *decide.Problem {
 	if IsLost(claim) {
 		return decide.Problemf(reason.ClaimLost, "the claim has the annotation %s, and names no volume: Kubernetes takes it for one that has lost its volume, and never binds it. So none is "+
 			"provisioned", storagehelpers.AnnBindCompleted).
-			Remedyf("to get a new volume, kubectl -n %s annotate pvc %s %s-. To use an existing PersistentVolume that no claim has, set the claim's spec.volumeName to its name",
+			Remedyf("to get a new volume, kubectl -n %s annotate pvc %s %s-. To get an existing PersistentVolume, an administrator reserves that for the claim before: docs/operate.md#volumes-that-are-kept",
 				claim.Namespace, claim.Name, storagehelpers.AnnBindCompleted)
 	}
 	if claim.Spec.Selector == nil {
 		return nil
 	}
-	return decide.Problemf(reason.SelectorNotSupported, "a selector chooses among existing PersistentVolumes, so none is provisioned for the claim").Remedyf("create the claim without a selector")
+	return decide.Problemf(reason.SelectorNotSupported, "a selector chooses among existing PersistentVolumes, so none is provisioned for the claim").Remedyf("delete the claim, and create it again without a selector")
 }
 
 // attributesProblem returns the problem that the PV of a claim cannot have its
@@ -319,7 +319,7 @@ func attributesProblem(claim *corev1.PersistentVolumeClaim, cfg config.Config) *
 	}
 	return decide.Problemf(reason.AttributesClassNotSupported, "the claim has the volumeAttributesClassName %s, but the config %s/%s does not have "+
 		"volume-attributes-classes: true: Kubernetes accepts such a class only on PersistentVolumes with a csi source",
-		*name, cfg.Source.Namespace, cfg.Source.Name).Remedyf("create the claim without that class")
+		*name, cfg.Source.Namespace, cfg.Source.Name).Remedyf("delete the claim, and create it again without that class")
 }
 
 // unserved returns the problem that the namespace of a config revision, "namespace/name", is not

@@ -107,7 +107,7 @@ func (o DescribedPV) Complete(skeleton *corev1.PersistentVolume, allowed jobs.Al
 func checkMountOptions(options []string) error {
 	for _, option := range options {
 		if strings.ContainsFunc(option, func(r rune) bool { return r == ' ' || !unicode.IsPrint(r) }) {
-			return fmt.Errorf("the mount option %s has blanks or control characters. Remedy: create the storage class anew with other mountOptions", quote.Name(option))
+			return fmt.Errorf("the mount option %s has blanks or control characters. Remedy: correct the mountOptions of the storage class", quote.Name(option))
 		}
 	}
 	return nil

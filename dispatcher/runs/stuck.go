@@ -210,6 +210,6 @@ func stuckTerminating(pod *corev1.Pod, now time.Time) (*Stuck, time.Time) {
 	}
 	return &Stuck{Reason: reason.WaitingForNode, NodeLost: true, Note: reason.Note{
 		Cause:  fmt.Sprintf("its pod %s was deleted, but the node %s does not confirm that it has ended", pod.Name, pod.Spec.NodeName),
-		Remedy: "bring the node back. If the node is shut down for certain, force-delete the pod: " + DeleteCommand(pod) + " --force",
+		Remedy: reason.BringBack(pod.Spec.NodeName),
 	}}, time.Time{}
 }

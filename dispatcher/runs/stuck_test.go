@@ -145,7 +145,7 @@ func TestStuckJobNamesCauseAndRemedy(t *testing.T) {
 				Reason: "WaitingForNode", NodeLost: true,
 				Note: reason.Note{
 					Cause:  "its pod p was deleted, but the node node7 does not confirm that it has ended",
-					Remedy: "bring the node back. If the node is shut down for certain, force-delete the pod: kubectl -n ns delete pod p --force",
+					Remedy: "bring the node back. If the node is shut down for certain, taint it: kubectl taint nodes node7 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute",
 				},
 			},
 		},

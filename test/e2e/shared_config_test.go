@@ -81,7 +81,7 @@ func TestNothingIsProvisionedForAClaimThatIsLost(t *testing.T) {
 		}
 	})
 	// The dispatcher sees what the PV controller sees, and may do so before it.
-	w.event(claim, "ClaimLost", "annotate pvc lost pv.kubernetes.io/bind-completed-", "spec.volumeName")
+	w.event(claim, "ClaimLost", "annotate pvc lost pv.kubernetes.io/bind-completed-", "docs/operate.md#volumes-that-are-kept")
 	w.eventually(toBind, "the PV controller to say that the claim is lost", func(ctx context.Context) error {
 		now, err := lookClaim(ctx, claim)
 		if err == nil && now.Status.Phase != corev1.ClaimLost {

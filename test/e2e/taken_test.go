@@ -26,7 +26,9 @@ func TestAClaimIsNotBoundToAPVThatIsDeletedSinceItDoesNotFit(t *testing.T) {
 	claim := w.claim(class, "data")
 	w.failed(claim, 1, toBind)
 	record := w.onlyJob(claim, "provision")
-	pv := attackPV(contract.PVName(string(claim.UID)), string(claim.UID), class, anExport(), reclaimed(corev1.PersistentVolumeReclaimDelete), finalizedBy(contract.FinalizerStorage),
+	name := contract.PVName(string(claim.UID))
+	source := corev1.PersistentVolumeSource{NFS: &corev1.NFSVolumeSource{Server: "10.250.0.9", Path: "/exports/" + name}} // of no other PV
+	pv := attackPV(name, string(claim.UID), class, source, reclaimed(corev1.PersistentVolumeReclaimDelete), finalizedBy(contract.FinalizerStorage),
 		annotatedPV(contract.AnnProvisionedBy, contract.ProvisionerName), annotatedPV(contract.AnnRevision, record.Annotations[contract.AnnRevision]))
 	pv.Spec.ClaimRef.Namespace, pv.Spec.ClaimRef.Name = claim.Namespace, claim.Name
 	pv.Spec.Capacity = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Mi")}
