@@ -111,13 +111,13 @@ func TestAHostileListAddsNothingToWhatAuditPrints(t *testing.T) {
 		if !strings.Contains(line, "--storage="+class) {
 			continue
 		}
-		shell := exec.CommandContext(w.ctx(), "bash", "--norc", "-c", `flex-dispatcher() { printf '%s\0' "$@"; }; `+line)
+		shell := exec.CommandContext(w.ctx(), "bash", "--norc", "-c", `kubectl() { printf '%s\0' "$@"; }; `+line)
 		shell.Dir = dir
 		called, err := shell.CombinedOutput()
 		w.must(err, "run the command "+line)
 		args := strings.Split(strings.TrimSuffix(string(called), "\x00"), "\x00")
-		equal(t, "the arguments of "+line, len(args), 3)
-		fixed = append(fixed, strings.TrimPrefix(args[2], "--fix="))
+		equal(t, "the arguments of "+line, len(args), 4)
+		fixed = append(fixed, strings.TrimPrefix(args[3], "--fix="))
 	}
 	equal(t, "volumes that are found", found, len(hostileNames))
 	equal(t, "the volumes that the commands name", inOrder(fixed), inOrder([]string{hostileNames[0], hostileNames[1], hostileNames[3], hostileNames[6]}))
