@@ -189,7 +189,7 @@ func TestFlexVolumeDriverMountsWithWhatTheKubeletGives(t *testing.T) {
 		t.Errorf("%+v", a)
 	}
 	n.must(n.mount(podA))
-	name := fmt.Sprintf("flex-%x", sha256.Sum256([]byte(n.options["target_iqn"]+"\n")))[:37]
+	name := fmt.Sprintf("flex-%x", sha256.Sum256([]byte(n.options["target_iqn"]+"\n"+n.options["target_portal"]+"\n")))[:37]
 	of := "iscsiadm -m node -T " + n.options["target_iqn"] + " -p 127.0.0.1:3260 -I " + name
 	iface := "iscsiadm -m iface -I " + name
 	login := []string{
@@ -235,6 +235,24 @@ func TestFlexVolumeDriverLogsOutAfterTheLastPod(t *testing.T) {
 		if n.has("session") {
 			t.Error("the session is left")
 		}
+	}
+}
+
+// A call was killed between its login and what it notes of that. The next one begins anew.
+func TestFlexVolumeDriverContinuesAfterALoginThatWasKilled(t *testing.T) {
+	n := newFlexNode(t)
+	n.must(n.mount(podA))
+	target := "state/" + n.options["target_iqn"] + "@127.0.0.1:3260/"
+	if err := os.Rename(filepath.Join(n.dir, target+"login"), filepath.Join(n.dir, target+"opening")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(n.volume(podA), "mounted")); err != nil {
+		t.Fatal(err)
+	}
+	n.must(n.mount(podA))
+	n.must(n.driver("unmount", n.volume(podA)))
+	if n.has("session") || n.has(target+"login") || n.has(target+"opening") {
+		t.Error("something is left")
 	}
 }
 
@@ -284,9 +302,8 @@ func TestFlexVolumeDriverLeavesNothingOfAFailure(t *testing.T) {
 // of a volume of the kubelet's own plugin.
 func TestFlexVolumeDriverUsesNoSessionOfAnotherLogin(t *testing.T) {
 	for name, opens := range map[string]func(*flexNode){
-		"of this driver":      func(n *flexNode) { n.must(n.mount(podA)) },
-		"of the kubelet's":    func(n *flexNode) { n.write("session", "") },
-		"with another portal": func(n *flexNode) { n.must(n.mount(podA)); n.options["target_portal"] = "127.0.0.2:3260" },
+		"of this driver":   func(n *flexNode) { n.must(n.mount(podA)) },
+		"of the kubelet's": func(n *flexNode) { n.write("session", "") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := newFlexNode(t)

@@ -67,7 +67,7 @@ read_options() {
   [[ $IQN == *"$id"* ]] || fail "$IQN serves several volumes: a logout would disconnect the others"
   initiator=$(option initiator_name)
   INITIATOR=${initiator:+$(checked initiator_name "$initiator" "$NAME")}
-  IFACE=${INITIATOR:+flex-$(hash_of "$IQN" | head -c 32)}
+  IFACE=${INITIATOR:+flex-$(hash_of "$IQN" "$PORTAL" | head -c 32)}
   IFACE=${IFACE:-default}
   CHAP_USER=$(secret auth_username)
   CHAP_PASSWORD=$(secret auth_password)
@@ -83,29 +83,33 @@ read_dir() {
   POD=$(checked "the pod's UID" "${pod##*/}" '[0-9a-z][0-9a-z-]*')
 }
 
-# own_target: one call at a time for a target. A record in its folder says that a pod uses it, and the file login with what this driver has logged in.
+# own_target: one call at a time for a target at a portal. A record in its folder says that a pod uses it, the file login with what this driver has logged in, and
+# the file opening that a login has begun.
 own_target() {
-  mkdir -p "$STATE/$IQN"
-  exec 9>"$STATE/$IQN/lock"
+  TARGET=$STATE/$IQN@$PORTAL
+  mkdir -p "$TARGET"
+  exec 9>"$TARGET/lock"
   flock 9
-  RECORD=$STATE/$IQN/$POD.$VOLUME
+  RECORD=$TARGET/$POD.$VOLUME
 }
 
 # check_login: a session serves only who could open it. Any pod may have an inline volume of any target. Without this it got the disk of another's volume that was
 # mounted on its node, without a password.
 check_login() {
-  if [ -e "$STATE/$IQN/login" ]; then
-    [ "$(cat "$STATE/$IQN/login")" = "$LOGIN" ] || fail "another pod of this node uses the target with another login: delete that pod first"
+  if [ -e "$TARGET/login" ]; then
+    [ "$(cat "$TARGET/login")" = "$LOGIN" ] || fail "another pod of this node uses the target with another login: delete that pod first"
+  elif [ -e "$TARGET/opening" ]; then # a call was killed
+    log_out
   elif has_session; then
     fail "the node has a session with $IQN that this driver has not opened: log it out first, by iscsiadm -m node -T $IQN --logout"
   fi
 }
 
 has_session() {
-  local sessions target
+  local sessions portal target
   sessions=$(accept $NO_RECORD iscsi -m session 2>&1)
-  while read -r _ _ _ target _; do
-    [ "$target" != "$IQN" ] || return 0
+  while read -r _ _ portal target _; do
+    [ "${portal%,*} $target" != "$PORTAL $IQN" ] || return 0
   done <<<"$sessions"
   return 1
 }
@@ -127,20 +131,22 @@ log_in() {
     setting node.session.auth.username "$CHAP_USER"
     setting node.session.auth.password "$CHAP_PASSWORD"
   fi
-  if [ -e "$STATE/$IQN/login" ]; then
+  if [ -e "$TARGET/login" ]; then
     accept $SESSION_EXISTS node --login
-  else
-    node --login
-    printf '%s\n' "$LOGIN" >"$STATE/$IQN/.login"
-    mv "$STATE/$IQN/.login" "$STATE/$IQN/login"
+    return
   fi
+  touch "$TARGET/opening"
+  node --login || { rm -f "$TARGET/opening"; return 1; }
+  printf '%s\n' "$LOGIN" >"$TARGET/.login"
+  mv "$TARGET/.login" "$TARGET/login"
+  rm -f "$TARGET/opening"
 }
 
 # log_out: a session that this driver has not opened is another's.
 log_out() {
-  if [ -e "$STATE/$IQN/login" ]; then
+  if [ -e "$TARGET/login" ] || [ -e "$TARGET/opening" ]; then
     accept $NO_RECORD node --logout
-    rm -f "$STATE/$IQN/login"
+    rm -f "$TARGET/login" "$TARGET/opening"
   fi
   accept $NO_RECORD node -o delete
   [ "$IFACE" = default ] || accept $NO_RECORD iscsi -m iface -I "$IFACE" -o delete
@@ -190,8 +196,8 @@ mount_volume() {
   own_target
   ! mountpoint -q "$DIR" || return 0
   check_login
-  printf '%s\n' "$PORTAL" "$IFACE" >"$STATE/$IQN/.new"
-  mv "$STATE/$IQN/.new" "$RECORD"
+  echo "$IFACE" >"$TARGET/.new"
+  mv "$TARGET/.new" "$RECORD"
   log_in
   find_disk
   findmnt -n -S "$DISK" >/dev/null || prepare_disk
@@ -206,10 +212,12 @@ unmount_volume() {
   ! mountpoint -q "$DIR" || umount "$DIR"
   for record in "$STATE"/*/"$POD.$VOLUME"; do
     [ -e "$record" ] || continue
-    IQN=${record%/*}
-    IQN=${IQN##*/}
+    TARGET=${record%/*}
+    IQN=${TARGET##*/}
+    PORTAL=${IQN#*@}
+    IQN=${IQN%%@*}
     own_target
-    { read -r PORTAL && read -r IFACE; } <"$record"
+    read -r IFACE <"$record"
     used_by_others || log_out
     rm -f "$record"
   done
@@ -217,8 +225,11 @@ unmount_volume() {
 
 used_by_others() {
   local other
-  for other in "$STATE/$IQN"/*; do
-    [ "$other" = "$STATE/$IQN/lock" ] || [ "$other" = "$STATE/$IQN/login" ] || [ "$other" = "$RECORD" ] || return 0
+  for other in "$TARGET"/*; do
+    case $other in
+      "$TARGET/lock" | "$TARGET/login" | "$TARGET/opening" | "$RECORD") ;;
+      *) return 0 ;;
+    esac
   done
   return 1
 }

@@ -50,7 +50,7 @@ func (a *Actor) patchResize(ctx context.Context, o *observe.Observation, stage c
 	condition corev1.PersistentVolumeClaimConditionType, message string,
 ) (bool, error) {
 	return a.patchStatus(ctx, o, patch.Fields{
-		"allocatedResources":        patch.Fields{"storage": o.Size.String()},
+		"allocatedResources":        patch.Fields{"storage": allocated(o)},
 		"allocatedResourceStatuses": patch.Fields{"storage": stage},
 		"conditions": append(withoutResize(condition), patch.Fields{
 			"type": condition, "status": corev1.ConditionTrue, "lastTransitionTime": metav1.NewTime(a.Clock.Now()), "message": message, "reason": nil,
@@ -122,18 +122,23 @@ func resizeMessage(o *observe.Observation) string {
 	return "; the image says: " + contract.ForClaim(e.Outcome.Message)
 }
 
-// finishResize sets the claim's capacity: nothing is left to do on any node. A user may have lowered the
-// request since the volume has grown. A quota counts the larger of the request and of what is allocated
-// (pvcEvaluator.Usage in Kubernetes' pkg/quota/v1/evaluator/core/persistent_volume_claims.go), so that is
-// never lowered here.
-func (a *Actor) finishResize(ctx context.Context, o *observe.Observation) error {
-	size, allocated := o.PV.Spec.Capacity.Storage().String(), o.Size
-	if before := o.Holder.Status.AllocatedResources.Storage(); before.Cmp(allocated) > 0 {
-		allocated = *before
+// allocated returns what is allocated for the volume: what is wanted, or what it has, if that is more. A
+// user may have lowered the request since the volume has grown. A quota counts the larger of the request
+// and of what is allocated (pvcEvaluator.Usage in Kubernetes'
+// pkg/quota/v1/evaluator/core/persistent_volume_claims.go).
+func allocated(o *observe.Observation) string {
+	if has := o.PV.Spec.Capacity.Storage(); has.Cmp(o.Size) > 0 {
+		return has.String()
 	}
+	return o.Size.String()
+}
+
+// finishResize sets the claim's capacity: nothing is left to do on any node.
+func (a *Actor) finishResize(ctx context.Context, o *observe.Observation) error {
+	size := o.PV.Spec.Capacity.Storage().String()
 	status := patch.Fields{
 		"capacity":           patch.Fields{"storage": size},
-		"allocatedResources": patch.Fields{"storage": allocated.String()},
+		"allocatedResources": patch.Fields{"storage": allocated(o)},
 		"conditions":         withoutResize(""),
 	}
 	if o.Holder.Status.AllocatedResourceStatuses[corev1.ResourceStorage] != "" {

@@ -51,8 +51,8 @@ const AnnUnusedSince = contract.Domain + "unused-since"
 
 // AnnCut is on no stored object. The caches set it on what they do not keep whole: on a ConfigMap
 // whose data are larger than MaxData, and of which they keep none, with the size of the data in
-// bytes; on a claim of whose labels and annotations they keep only a part, and on a PV that is too large
-// for a Job, with "true".
+// bytes; on a claim of whose labels and annotations they keep only a part, and on a PV that is too
+// large for a Job, with "true".
 const AnnCut = contract.Domain + "cut"
 
 // AnnNamespaces lists, on the leader's lease, the config namespaces that are served or were served

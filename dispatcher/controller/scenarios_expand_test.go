@@ -299,21 +299,3 @@ func TestMaxAttemptsHoldForExpandToo(t *testing.T) {
 		w.Until("the claim has its size", time.Minute, w.hasSize("3Gi"))
 	})
 }
-
-// The volume had 100Gi, and the quota of its namespace counted 2Gi.
-func TestALoweredRequestHidesNoCapacityFromAQuota(t *testing.T) {
-	inWorld(t, func(w *world) {
-		w.SetUpExpandableGold(making(asISCSI))
-		w.Start()
-		claim := w.provisioned("data")
-		w.requestSize("100Gi")
-		w.Until("it waits for an administrator", time.Minute, w.showsResize(nodePends, fsPends))
-		w.requestSize("2Gi") // the API server allows it: it is more than status.capacity
-		w.Advance(time.Minute)
-		fakecluster.Update(w, fakecluster.Admin, w.PVOf(claim), func(pv *corev1.PersistentVolume) { fakecluster.Annotate(pv, contract.AnnFileSystem, "100Gi") })
-		w.Advance(time.Minute)
-		if s := w.Claim("data").Status; s.Capacity.Storage().String() != "100Gi" || s.AllocatedResources.Storage().String() != "100Gi" {
-			t.Errorf("the volume has %s, and a quota counts %s", s.Capacity.Storage(), s.AllocatedResources.Storage())
-		}
-	})
-}

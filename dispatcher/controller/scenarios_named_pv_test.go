@@ -29,20 +29,9 @@ func TestAClaimThatNamesItsDeletedPVIsNotBoundToIt(t *testing.T) {
 		if hasPhase() {
 			t.Error("it is bound to a volume that is being deleted")
 		}
-		w.Until("the next attempt has made another", time.Hour, hasPhase)
-		w.MustRun("provision", "delete", "provision")
-	})
-}
-
-// A claim may name its volume once. One that named the PV that was to come was left alone for ever,
-// with half a volume, and no event said why.
-func TestAClaimThatNamesThePVToComeIsProvisioned(t *testing.T) {
-	inWorld(t, func(w *world) {
-		w.SetUpGold(fakecluster.Script(fakecluster.Halfway(75)))
-		w.Start()
-		claim := w.CreateClaim("data")
-		w.Until("it was tried", time.Minute, func() bool { return len(w.RunsOf(contract.Provision)) == 1 })
-		fakecluster.Update(w, fakecluster.User, w.Claim("data"), func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = contract.PVName(string(claim.UID)) })
-		w.Until("it is bound", time.Hour, func() bool { return w.Claim("data").Status.Phase == corev1.ClaimBound })
+		w.Until("the PV is deleted", time.Hour, func() bool { return w.PVOf(claim) == nil })
+		w.MustRun("provision", "delete")
+		fakecluster.Delete(w, fakecluster.User, w.Claim("data"))
+		w.Until("nothing is left", time.Minute, w.Empty)
 	})
 }

@@ -119,6 +119,24 @@ func TestCachesKeepAllVolumesOfANode(t *testing.T) {
 	}
 }
 
+// Neither protobuf nor the API server checks that a text is UTF-8. A kubelet wrote the mark of a node that
+// was cut: it ended every dispatcher, and hid what kube-controller-manager had attached.
+func TestAKubeletFeignsNoNodeThatWasCut(t *testing.T) {
+	const attached = "kubernetes.io/iscsi/10.0.0.1:3260:iqn.v:1"
+	for _, forged := range []corev1.UniqueVolumeName{"", "\xff", "\xff1234567", "\xff12345678", corev1.UniqueVolumeName(VolumeKey("x"))} {
+		node := &corev1.Node{}
+		node.Status.VolumesInUse = []corev1.UniqueVolumeName{forged}
+		node.Status.VolumesAttached = []corev1.AttachedVolume{{Name: attached}}
+		got := VolumesOf(Node(node))
+		if !got.Has(VolumeKey(attached)) || len(got.Without("")) != 2 {
+			t.Errorf("%q hides a volume that is attached", forged)
+		}
+		if kept := Node(node).Status.VolumesInUse; len(kept) != 1 || len(kept[0]) > 3*keySize {
+			t.Errorf("of %q is kept: %q", forged, kept)
+		}
+	}
+}
+
 // What was cut must not be removed by a patch, and what is read must not be cut.
 func TestAPodKeepsTheFinalizerOfItsRecord(t *testing.T) {
 	_, pod := jobAndPod(t, "")

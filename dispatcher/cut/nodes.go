@@ -53,11 +53,11 @@ func VolumeKey(name corev1.UniqueVolumeName) string {
 	return string(binary.BigEndian.AppendUint64(nil, maphash.String(seed, string(name))))
 }
 
-// cutMark begins the Volumes of a node that was cut. No kubelet writes it: it is not UTF-8.
-const cutMark = "\xff"
+// cutMark begins the Volumes of a node that was cut. A kubelet may write any bytes, and cannot know it.
+var cutMark = VolumeKey("")
 
-// Volumes are the keys of the volumes that a node's kubelet uses, or that are attached to it: after the
-// mark one after the other, sorted.
+// Volumes are the keys of the volumes that a node's kubelet uses, or that are attached to it: one after
+// the other, sorted.
 //
 // A pod may have thousands of inline volumes, which kube-controller-manager reports as attached, and a
 // kubelet may write any names. Only the first 5,000 names were kept once. Names that sort before those of
@@ -67,15 +67,15 @@ type Volumes string
 
 // VolumesOf returns those of a node that was cut.
 func VolumesOf(node *corev1.Node) Volumes {
-	if len(node.Status.VolumesInUse) == 0 {
+	if len(node.Status.VolumesInUse) != 1 || !strings.HasPrefix(string(node.Status.VolumesInUse[0]), cutMark) {
 		return ""
 	}
-	return Volumes(node.Status.VolumesInUse[0])
+	return Volumes(strings.TrimPrefix(string(node.Status.VolumesInUse[0]), cutMark))
 }
 
 // volumesOf returns those of a node in the place where VolumesOf finds them.
 func volumesOf(node *corev1.Node) []corev1.UniqueVolumeName {
-	if strings.HasPrefix(string(VolumesOf(node)), cutMark) {
+	if VolumesOf(node) != "" {
 		return node.Status.VolumesInUse
 	}
 	var keys []string
@@ -111,4 +111,4 @@ func (v Volumes) Without(others Volumes) (keys []string) {
 	return keys
 }
 
-func (v Volumes) at(i int) string { return string(v[len(cutMark)+i*keySize:][:keySize]) }
+func (v Volumes) at(i int) string { return string(v[i*keySize:][:keySize]) }

@@ -78,14 +78,17 @@ func shareSize(list corev1.ResourceList) corev1.ResourceList {
 }
 
 // PV keeps all of a PV but its managed fields: an image that deletes or expands the volume is given
-// the whole. One that no Job has room for is given to none, and only what names it is kept: the token of
-// one run for several claims could otherwise fill the caches by a thousand PVs.
+// the whole. Of one that no Job has room for only what names it
+// is kept: the token of one run for several claims could otherwise fill the caches by a thousand PVs.
 func PV(pv *corev1.PersistentVolume) *corev1.PersistentVolume {
-	if pv.Size() > contract.MaxFiles {
-		pv = withoutTexts(pv)
+	read := *pv
+	read.ManagedFields = nil
+	if read.Size() > contract.MaxFiles {
+		read = *withoutTexts(pv)
 	}
-	out := *pv
-	out.ManagedFields, out.Finalizers = nil, shareAll(pv.Finalizers)
+	pv = &read
+	out := read
+	out.Finalizers = shareAll(pv.Finalizers)
 	if len(pv.Spec.Capacity) == 1 {
 		out.Spec.Capacity = shareSize(pv.Spec.Capacity)
 	}
@@ -104,7 +107,11 @@ func PV(pv *corev1.PersistentVolume) *corev1.PersistentVolume {
 	return &out
 }
 
-// withoutTexts returns a PV with the annotations and fields by which it is found and released.
+// largestSource is the largest volume source that is kept of a PV that is too large, in bytes, and its
+// node affinity: another PV may stand for the same volume.
+const largestSource = 8 << 10
+
+// withoutTexts returns a PV with the annotations and fields by which it is found, compared and released.
 func withoutTexts(pv *corev1.PersistentVolume) *corev1.PersistentVolume {
 	out := &corev1.PersistentVolume{}
 	out.TypeMeta, out.Status.Phase, out.Status.LastPhaseTransitionTime = pv.TypeMeta, pv.Status.Phase, pv.Status.LastPhaseTransitionTime
@@ -118,6 +125,12 @@ func withoutTexts(pv *corev1.PersistentVolume) *corev1.PersistentVolume {
 	}
 	out.Spec.Capacity, out.Spec.AccessModes, out.Spec.VolumeMode = pv.Spec.Capacity, jobs.Modes(pv.Spec.AccessModes), pv.Spec.VolumeMode
 	out.Spec.StorageClassName, out.Spec.PersistentVolumeReclaimPolicy = jobs.Abridge(pv.Spec.StorageClassName), pv.Spec.PersistentVolumeReclaimPolicy
+	if pv.Spec.PersistentVolumeSource.Size() <= largestSource {
+		out.Spec.PersistentVolumeSource = pv.Spec.PersistentVolumeSource
+	}
+	if affinity := pv.Spec.NodeAffinity; affinity != nil && affinity.Size() <= largestSource {
+		out.Spec.NodeAffinity = affinity
+	}
 	if ref := pv.Spec.ClaimRef; ref != nil {
 		out.Spec.ClaimRef = &corev1.ObjectReference{Kind: "PersistentVolumeClaim", Namespace: jobs.Abridge(ref.Namespace), Name: jobs.Abridge(ref.Name), UID: types.UID(jobs.Abridge(string(ref.UID)))}
 	}

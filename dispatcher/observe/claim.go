@@ -59,8 +59,12 @@ func (b *Observer) claimState(claim *corev1.PersistentVolumeClaim, class *storag
 	switch {
 	case claim == nil:
 		return decide.ClaimGone
-	case claim.Spec.VolumeName != "" && !b.awaitsItsPV(claim, uid):
-		return chosenState(claim, uid)
+	case claim.Spec.VolumeName == contract.PVName(uid) && claim.Status.Phase == corev1.ClaimPending:
+		return decide.ClaimNotOurs // until the PV controller has written the phase: a write in between makes it begin again
+	case claim.Spec.VolumeName == contract.PVName(uid):
+		return decide.ClaimBound
+	case claim.Spec.VolumeName != "":
+		return decide.ClaimBoundElsewhere
 	case claim.DeletionTimestamp != nil:
 		return decide.ClaimTerminating
 	case !b.isOurs(claim, class):
@@ -68,29 +72,6 @@ func (b *Observer) claimState(claim *corev1.PersistentVolumeClaim, class *storag
 	default:
 		return decide.ClaimPending
 	}
-}
-
-// awaitsItsPV reports whether a claim names the PV that is to be provisioned for it, as its user may
-// write. Kubernetes binds it when the PV exists.
-func (b *Observer) awaitsItsPV(claim *corev1.PersistentVolumeClaim, uid string) bool {
-	return claim.Spec.VolumeName == contract.PVName(uid) && isUnbound(claim) && b.Caches.PVs.Named(claim.Spec.VolumeName) == nil
-}
-
-// chosenState classifies a claim for which a PV was chosen.
-func chosenState(claim *corev1.PersistentVolumeClaim, uid string) decide.Claim {
-	switch {
-	case claim.Spec.VolumeName != contract.PVName(uid):
-		return decide.ClaimBoundElsewhere
-	case isUnbound(claim):
-		return decide.ClaimNotOurs // until the PV controller has written the phase: a write in between makes it begin again
-	default:
-		return decide.ClaimBound
-	}
-}
-
-// isUnbound reports whether the PV controller has yet to bind a claim.
-func isUnbound(claim *corev1.PersistentVolumeClaim) bool {
-	return claim.Status.Phase == "" || claim.Status.Phase == corev1.ClaimPending
 }
 
 // isOurs reports whether this dispatcher is to provision a claim now, or to say why it does not.

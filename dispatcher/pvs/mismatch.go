@@ -92,7 +92,8 @@ func IsTakenFromClaim(pv *corev1.PersistentVolume) bool {
 // still names it, or was taken from it. An administrator passes on a released PV by a claimRef without a
 // UID, or without any.
 func NeverBound(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) bool {
-	return claim != nil && (claim.Spec.VolumeName == "" && IsUnbound(pv) && pv.Spec.ClaimRef != nil && storagehelpers.IsVolumeBoundToClaim(pv, claim) || IsTakenFromClaim(pv))
+	return claim != nil && claim.Spec.VolumeName == "" &&
+		(IsTakenFromClaim(pv) || IsUnbound(pv) && pv.Spec.ClaimRef != nil && pv.Spec.ClaimRef.UID != "" && storagehelpers.IsVolumeBoundToClaim(pv, claim))
 }
 
 // Unclaimed returns why the owner of a PV without a live claim cannot be determined, or "" if the

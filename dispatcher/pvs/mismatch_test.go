@@ -81,7 +81,10 @@ func TestPVIsNeverBoundOnlyIfNoClaimCanHaveBeen(t *testing.T) {
 		}, false},
 		"claimRef to another claim":     {func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef.UID = "another" }, false},
 		"handed to whoever has a name":  {func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef.UID, pv.Spec.ClaimRef.Name = "", "other" }, false},
-		"handed to the claim by a name": {func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef.UID = "" }, true},
+		"handed to the claim by a name": {func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef.UID = "" }, false},
+		"taken from its claim": {func(pv *corev1.PersistentVolume) {
+			pv.Spec.ClaimRef.UID, pv.Status.Phase = pvs.NoClaim, corev1.VolumeReleased
+		}, true},
 	} {
 		pv := fixture.PV(t)
 		pv.Status.Phase = corev1.VolumePending

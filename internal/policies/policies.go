@@ -76,9 +76,8 @@ func refusedChange(old, pv *corev1.PersistentVolume) string {
 	if pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain {
 		allowed.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
 	}
-	if ref := pv.Spec.ClaimRef; ref != nil && ref.UID == noClaim && allowed.Spec.ClaimRef != nil &&
-		slices.Contains([]corev1.PersistentVolumePhase{"", corev1.VolumePending, corev1.VolumeAvailable}, old.Status.Phase) {
-		allowed.Spec.ClaimRef.UID = ref.UID
+	if isTaken(old, pv) {
+		allowed.Spec.ClaimRef.UID = noClaim
 	}
 	switch {
 	case !isNamed(old) && !isMarked(old):
@@ -88,6 +87,15 @@ func refusedChange(old, pv *corev1.PersistentVolume) string {
 	default:
 		return ""
 	}
+}
+
+// isTaken reports whether a PV that is to be deleted, and that no claim was bound to, is taken from its
+// claim.
+func isTaken(old, pv *corev1.PersistentVolume) bool {
+	had, has := old.Spec.ClaimRef, pv.Spec.ClaimRef
+	return had != nil && has != nil && has.UID == noClaim && string(had.UID) == old.Annotations[contract.AnnClaimUID] &&
+		old.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete &&
+		slices.Contains([]corev1.PersistentVolumePhase{"", corev1.VolumePending, corev1.VolumeAvailable}, old.Status.Phase)
 }
 
 func othersFinalizers(pv *corev1.PersistentVolume) []string {

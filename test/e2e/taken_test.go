@@ -22,7 +22,7 @@ import (
 func TestAClaimIsNotBoundToAPVThatIsDeletedSinceItDoesNotFit(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "taken")
-	class, cm := w.service(scripted("[ $FLEX_VERB != delete ] || { sleep 20; exit 0; }\nexit 69\n", map[string]string{"max-attempts": "1"}))
+	class, _ := w.service(scripted("[ $FLEX_VERB != delete ] || { sleep 20; exit 0; }\nexit 69\n", map[string]string{"max-attempts": "1"}))
 	claim := w.claim(class, "data")
 	w.failed(claim, 1, toBind)
 	record := w.onlyJob(claim, "provision")
@@ -57,6 +57,6 @@ func TestAClaimIsNotBoundToAPVThatIsDeletedSinceItDoesNotFit(t *testing.T) {
 		return err
 	})
 	w.event(claim, "VolumeWithdrawn", "has the capacity 1Mi")
-	w.edit(cm, scripted("[ $FLEX_VERB != delete ] || exit 0\n"+offer, nil))
-	w.bound(claim)
+	w.deleteClaim(claim)
+	w.vanished(claim)
 }
