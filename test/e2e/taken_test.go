@@ -44,8 +44,8 @@ func TestAClaimIsNotBoundToAPVThatIsDeletedSinceItDoesNotFit(t *testing.T) {
 		[]byte(`{"spec":{"volumeName":"`+pv.Name+`"}}`), metav1.PatchOptions{})
 	w.must(err, "name the PV in the claim")
 	w.eventually(toBind, "the PV to go", func(ctx context.Context) error {
-		if now := w.look(claim); now.Status.Phase == corev1.ClaimBound {
-			t.Fatalf("the claim is bound to %s, whose volume is deleted", now.Spec.VolumeName)
+		if now, err := lookClaim(ctx, claim); err != nil || now.Status.Phase == corev1.ClaimBound {
+			t.Fatalf("the claim is bound to %s, whose volume is deleted, or: %v", now.Spec.VolumeName, err)
 		}
 		now, err := kube.CoreV1().PersistentVolumes().Get(ctx, pv.Name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
