@@ -67,8 +67,7 @@ read_options() {
   [[ $IQN == *"$id"* ]] || fail "$IQN serves several volumes: a logout would disconnect the others"
   initiator=$(option initiator_name)
   INITIATOR=${initiator:+$(checked initiator_name "$initiator" "$NAME")}
-  IFACE=${INITIATOR:+flex-$(hash_of "$IQN" "$PORTAL" | head -c 32)}
-  IFACE=${IFACE:-default}
+  IFACE=flex-$(hash_of "$IQN" "$PORTAL" | head -c 32)
   CHAP_USER=$(secret auth_username)
   CHAP_PASSWORD=$(secret auth_password)
   LOGIN=$(hash_of "$PORTAL" "$INITIATOR" "$CHAP_USER" "$CHAP_PASSWORD")
@@ -118,12 +117,10 @@ iscsi() { iscsiadm "$@" 9>&-; }
 node() { iscsi -m node -T "$IQN" -p "$PORTAL" -I "$IFACE" "$@"; }
 setting() { node -o update -n "$1" -v "$2"; }
 
-# log_in: iscsiadm takes values from its arguments only. So does the kubelet, for its own iSCSI volumes.
+# log_in: by an interface of its own, so that no spelling of a portal reaches the session or the record of the kubelet's own plugin. iscsiadm takes values from its arguments only. So does the kubelet, for its own iSCSI volumes.
 log_in() {
-  if [ -n "$INITIATOR" ]; then
-    accept $SESSION_EXISTS iscsi -m iface -I "$IFACE" -o new
-    iscsi -m iface -I "$IFACE" -o update -n iface.initiatorname -v "$INITIATOR"
-  fi
+  accept $SESSION_EXISTS iscsi -m iface -I "$IFACE" -o new
+  [ -z "$INITIATOR" ] || iscsi -m iface -I "$IFACE" -o update -n iface.initiatorname -v "$INITIATOR"
   node -o new
   setting node.startup manual
   if [ -n "$CHAP_USER" ]; then
@@ -149,7 +146,7 @@ log_out() {
     rm -f "$TARGET/login" "$TARGET/opening"
   fi
   accept $NO_RECORD node -o delete
-  [ "$IFACE" = default ] || accept $NO_RECORD iscsi -m iface -I "$IFACE" -o delete
+  accept $NO_RECORD iscsi -m iface -I "$IFACE" -o delete
 }
 
 # find_disk: the device that udev links by the path to it, without the brackets of IPv6.

@@ -78,8 +78,8 @@ func shareSize(list corev1.ResourceList) corev1.ResourceList {
 }
 
 // PV keeps all of a PV but its managed fields: an image that deletes or expands the volume is given
-// the whole. Of one that no Job has room for only what names it
-// is kept: the token of one run for several claims could otherwise fill the caches by a thousand PVs.
+// the whole. Of one that no Job has room for a part is kept:
+// the token of one run for several claims could otherwise fill the caches by a thousand PVs.
 func PV(pv *corev1.PersistentVolume) *corev1.PersistentVolume {
 	read := *pv
 	read.ManagedFields = nil
@@ -108,8 +108,8 @@ func PV(pv *corev1.PersistentVolume) *corev1.PersistentVolume {
 }
 
 // largestSource is the largest volume source that is kept of a PV that is too large, in bytes, and its
-// node affinity: another PV may stand for the same volume.
-const largestSource = 8 << 10
+// node affinity: it may stand for the same volume as a PV that is kept whole, whose source is no larger.
+const largestSource = contract.MaxFiles
 
 // withoutTexts returns a PV with the annotations and fields by which it is found, compared and released.
 func withoutTexts(pv *corev1.PersistentVolume) *corev1.PersistentVolume {
@@ -118,7 +118,7 @@ func withoutTexts(pv *corev1.PersistentVolume) *corev1.PersistentVolume {
 	out.Name, out.UID, out.ResourceVersion = pv.Name, pv.UID, pv.ResourceVersion
 	out.CreationTimestamp, out.DeletionTimestamp, out.Finalizers = pv.CreationTimestamp, pv.DeletionTimestamp, pv.Finalizers
 	out.Annotations = map[string]string{config.AnnCut: "true"}
-	for _, key := range []string{contract.AnnProvisionedBy, contract.AnnClaimUID, contract.AnnRevision} {
+	for _, key := range []string{contract.AnnProvisionedBy, contract.AnnClaimUID, contract.AnnRevision, contract.AnnSecret} {
 		if value, found := pv.Annotations[key]; found {
 			out.Annotations[key] = jobs.Abridge(value)
 		}

@@ -56,7 +56,7 @@ func decideVolume(v View) Action {
 		return keepOrReclaim(v)
 	case v.Claim.Abandoned():
 		return undoOrRelease(v)
-	case v.Volume.State == Unproven && (v.Claim == ClaimPending || v.Claim == ClaimBound && v.NewestHeld(contract.Provision) != nil):
+	case v.Volume.State == Unproven && (v.Claim == ClaimPending || v.Claim == ClaimBound && (v.Volume.TooLarge || v.NewestHeld(contract.Provision) != nil)):
 		return ReportProblem{Problem: Problem{Reason: reason.VolumeInDoubt, Note: reason.Unproven.After("%s: ", v.Volume.Why)}} // as long as it exists, every attempt only finds it there
 	case v.Claim == ClaimPending:
 		return provisionClaim(v)

@@ -82,6 +82,8 @@ type Volume struct {
 	// whose kubelet may have it mounted and hangs when it is deleted, or a run clones it. It is nil if
 	// neither does.
 	Attached *Problem
+	// TooLarge is set if the caches keep only a part of the PV, which no Job can be given.
+	TooLarge bool
 }
 
 // State is what the PV says of the provision.

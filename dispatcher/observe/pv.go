@@ -27,6 +27,7 @@ func (b *Observer) observePV(ctx context.Context, reader cluster.Reader, o *Obse
 	v.UID, v.PolicyDelete = string(pv.UID), pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete
 	v.HasFinalizer, v.Terminating = slices.Contains(pv.Finalizers, contract.FinalizerStorage), pv.DeletionTimestamp != nil
 	v.State, v.Why = b.stateOf(pv, o.Claim, string(o.UID), o.servedUnder())
+	_, v.TooLarge = pv.Annotations[config.AnnCut]
 	if pvs.IsReleased(pv) {
 		b.observeAttachment(pv, v)
 	}

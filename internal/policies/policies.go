@@ -93,7 +93,7 @@ func refusedChange(old, pv *corev1.PersistentVolume) string {
 // claim.
 func isTaken(old, pv *corev1.PersistentVolume) bool {
 	had, has := old.Spec.ClaimRef, pv.Spec.ClaimRef
-	return had != nil && has != nil && has.UID == noClaim && string(had.UID) == old.Annotations[contract.AnnClaimUID] &&
+	return had != nil && has != nil && has.UID == noClaim && had.UID != "" && string(had.UID) == old.Annotations[contract.AnnClaimUID] &&
 		old.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete &&
 		slices.Contains([]corev1.PersistentVolumePhase{"", corev1.VolumePending, corev1.VolumeAvailable}, old.Status.Phase)
 }
