@@ -20,10 +20,15 @@ import (
 // What the driver calls on a node, and what stands in for it here: $T is the test's folder, and
 // each call that changes something is in $T/calls. A mount is a file in its directory.
 var nodeTools = map[string]string{
-	// A login where a session exists has the exit code 15, whatever the password.
-	"iscsiadm": `case "$*" in
-  "-m session") [ ! -e "$T/session" ] || echo "tcp: [1] 127.0.0.1:3260,1 $(cat "$T/iqn") (non-flash)" ;;
-  *--login*) [ ! -e "$T/session" ] || exit 15; [ ! -e "$T/refused" ] || { echo 'login refused' >&2; exit 24; }; touch "$T/session"; ln -sf "$T/disk" "$T/by-path/$(cat "$T/link")" ;;
+	// A login where a session of its interface exists has the exit code 15, whatever the password. The
+	// target asks for one.
+	"iscsiadm": `iface=$(grep -o -- '-I [^ ]*' <<<"$*")
+case "$*" in
+  *"-o new"*) rm -f "$T/chap" ;;
+  *auth.password*) touch "$T/chap" ;;
+  *--login*) ! grep -qsxF -- "$iface" "$T/session" || exit 15
+    [ -e "$T/chap" ] || { echo 'no password' >&2; exit 24; }
+    [ ! -e "$T/refused" ] || { echo 'login refused' >&2; exit 24; }; echo "$iface" >>"$T/session"; ln -sf "$T/disk" "$T/by-path/$(cat "$T/link")" ;;
   *--logout*) [ -e "$T/session" ] || exit 21; rm -f "$T/session" "$T/by-path"/* ;;
 esac`,
 	"mount":      `[ ! -e "$T/unmountable" ] || exit 32; touch "${*: -1}/mounted"`,
@@ -80,12 +85,11 @@ func (n *flexNode) install() {
 	for name, body := range nodeTools {
 		text := "#!/bin/bash\n"
 		if !asking[name] {
-			text += `[ "$*" = "-m session" ] || echo "` + name + ` $*" >>"$T/calls"` + "\n"
+			text += `echo "` + name + ` $*" >>"$T/calls"` + "\n"
 		}
 		n.write("bin/"+name, text+body+"\n")
 	}
 	n.write("disk", "blank")
-	n.write("iqn", n.options["target_iqn"])
 	n.write("link", "ip-127.0.0.1:3260-iscsi-"+n.options["target_iqn"]+"-lun-1")
 }
 
@@ -301,9 +305,10 @@ func TestFlexVolumeDriverLeavesNothingOfAFailure(t *testing.T) {
 // login needs no password: the pod got the disk of another's volume, and its unmount ended the session
 // of a volume of the kubelet's own plugin.
 func TestFlexVolumeDriverUsesNoSessionOfAnotherLogin(t *testing.T) {
+	message := map[string]string{"of this driver": "delete that pod first", "of the kubelet's": "no password"}
 	for name, opens := range map[string]func(*flexNode){
 		"of this driver":   func(n *flexNode) { n.must(n.mount(podA)) },
-		"of the kubelet's": func(n *flexNode) { n.write("session", "") },
+		"of the kubelet's": func(n *flexNode) { n.write("session", "-I default\n") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := newFlexNode(t)
@@ -312,12 +317,16 @@ func TestFlexVolumeDriverUsesNoSessionOfAnotherLogin(t *testing.T) {
 			delete(n.options, "kubernetes.io/secret/auth_username")
 			delete(n.options, "kubernetes.io/secret/auth_password")
 			for range 2 {
-				if a := n.mount(podB); a.Status != "Failure" || !strings.Contains(a.Message, "first") {
+				if a := n.mount(podB); a.Status != "Failure" || !strings.Contains(a.Message, message[name]) {
 					t.Errorf("%+v", a)
 				}
 				n.must(n.driver("unmount", n.volume(podB)))
 			}
-			n.want()
+			for _, call := range n.calls() {
+				if name == "of this driver" || strings.Contains(call, "-I default") || strings.Contains(call, "--logout") {
+					t.Errorf("it calls %s", call)
+				}
+			}
 			if !n.has("session") {
 				t.Error("the session has ended")
 			}

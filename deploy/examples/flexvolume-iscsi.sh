@@ -82,8 +82,8 @@ read_dir() {
   POD=$(checked "the pod's UID" "${pod##*/}" '[0-9a-z][0-9a-z-]*')
 }
 
-# own_target: one call at a time for a target at a portal. A record in its folder says that a pod uses it, the file login with what this driver has logged in, and
-# the file opening that a login has begun.
+# own_target: one call at a time for a target at a portal. In its folder a record says that a pod uses it, the file login with what this driver has logged in,
+# and the file opening that a login has begun.
 own_target() {
   TARGET=$STATE/$IQN@$PORTAL
   mkdir -p "$TARGET"
@@ -92,32 +92,23 @@ own_target() {
   RECORD=$TARGET/$POD.$VOLUME
 }
 
-# check_login: a session serves only who could open it. Any pod may have an inline volume of any target. Without this it got the disk of another's volume that was
-# mounted on its node, without a password.
+# check_login: where a session exists, a login needs no password (ISCSI_ERR_SESS_EXISTS), so a session serves only who could open it. Any pod may have an inline
+# volume of any target. Without this it got the disk of another's volume that was mounted on its node.
 check_login() {
   if [ -e "$TARGET/login" ]; then
     [ "$(cat "$TARGET/login")" = "$LOGIN" ] || fail "another pod of this node uses the target with another login: delete that pod first"
   elif [ -e "$TARGET/opening" ]; then # a call was killed
     log_out
-  elif has_session; then
-    fail "the node has a session with $IQN that this driver has not opened: log it out first, by iscsiadm -m node -T $IQN --logout"
   fi
-}
-
-has_session() {
-  local sessions portal target
-  sessions=$(accept $NO_RECORD iscsi -m session 2>&1)
-  while read -r _ _ portal target _; do
-    [ "${portal%,*} $target" != "$PORTAL $IQN" ] || return 0
-  done <<<"$sessions"
-  return 1
 }
 
 iscsi() { iscsiadm "$@" 9>&-; }
 node() { iscsi -m node -T "$IQN" -p "$PORTAL" -I "$IFACE" "$@"; }
 setting() { node -o update -n "$1" -v "$2"; }
 
-# log_in: by an interface of its own, so that no spelling of a portal reaches the session or the record of the kubelet's own plugin. iscsiadm takes values from its arguments only. So does the kubelet, for its own iSCSI volumes.
+# log_in: iscsiadm takes values from its arguments only. So does the kubelet, for its own iSCSI volumes. Sessions and records are of one interface
+# (__iscsi_match_session in open-iscsi's usr/iscsi_util.c, iface_match in usr/iface.c). That of this driver is of a target at a portal, so that no spelling of the
+# portal reaches what is the kubelet's plugin's.
 log_in() {
   accept $SESSION_EXISTS iscsi -m iface -I "$IFACE" -o new
   [ -z "$INITIATOR" ] || iscsi -m iface -I "$IFACE" -o update -n iface.initiatorname -v "$INITIATOR"

@@ -56,18 +56,13 @@ func decideVolume(v View) Action {
 		return keepOrReclaim(v)
 	case v.Claim.Abandoned():
 		return undoOrRelease(v)
-	case v.Volume.State == Unproven && v.isHeldUp():
+	case v.Volume.State == Unproven && (v.Claim == ClaimPending || v.Claim == ClaimBound && v.NewestHeld(contract.Provision) != nil):
 		return ReportProblem{Problem: Problem{Reason: reason.VolumeInDoubt, Note: reason.Unproven.After("%s: ", v.Volume.Why)}} // as long as it exists, every attempt only finds it there
 	case v.Claim == ClaimPending:
 		return provisionClaim(v)
 	default:
 		return v.rest("nothing to do for the claim")
 	}
-}
-
-// isHeldUp reports whether a claim waits for what its unproven PV keeps from being done.
-func (v View) isHeldUp() bool {
-	return v.Claim == ClaimPending || v.Claim == ClaimBound && (v.Volume.TooLarge || v.NewestHeld(contract.Provision) != nil)
 }
 
 // leaveNewer leaves a UID alone as long as it has a Job that a later dispatcher has written: what

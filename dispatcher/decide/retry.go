@@ -25,7 +25,7 @@ func launchDelete(v View, last *Run, undo bool) Action {
 	switch {
 	case v.Rival != "":
 		target.Problem = v.rivalProblem()
-	case undo && v.Volume.Exists(), v.Volume.TooLarge:
+	case undo && v.Volume.Exists():
 		target.Problem = &Problem{Reason: reason.VolumeInDoubt, Note: reason.Unproven.After("%s: ", v.Volume.Why)}
 	}
 	launch := Launch{Verb: contract.Delete, Number: number, Attempt: nextAttempt(last), After: after, Undo: undo, NeverBound: !undo && v.isNeverBound(last)}

@@ -82,8 +82,6 @@ type Volume struct {
 	// whose kubelet may have it mounted and hangs when it is deleted, or a run clones it. It is nil if
 	// neither does.
 	Attached *Problem
-	// TooLarge is set if the caches keep only a part of the PV, which no Job can be given.
-	TooLarge bool
 }
 
 // State is what the PV says of the provision.
@@ -105,7 +103,7 @@ type Use int
 const (
 	InUse      Use = iota // a claim is bound to it, or may be about to be
 	Unbound               // its phase says that no claim is or was bound to it
-	NeverBound            // no claim can ever have been: the claim of the UID exists and is not bound, and the claimRef names it
+	NeverBound            // no claim can ever have been: the claim of the UID exists and is not bound, and the claimRef names it, or was taken from it
 	Released              // its phase says so, and the claim of its claimRef no longer exists or is bound to another PV
 )
 

@@ -3,13 +3,21 @@ package observe
 import (
 	"context"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 )
 
 func (b *Observer) observeDelete(ctx context.Context, reader cluster.Reader, o *Observation) error {
 	o.Delete = b.Delete(o.UID, o.madeUnder())
+	if p := tooLarge(o.PV); p != nil {
+		o.Delete.Target.Problem = p
+	}
 	if o.Delete.Target.Problem == nil && (o.View.DeleteFails() || o.View.ExpandFails(o.Delete.Target.Revision)) {
 		if today, is := b.DeleteToday(o.UID, o.Delete); is {
 			o.Delete = today
@@ -23,6 +31,16 @@ func (b *Observer) observeDelete(ctx context.Context, reader cluster.Reader, o *
 	err := b.observeMissingNode(ctx, reader, o)
 	o.View.Delete = o.Delete.Target
 	return err
+}
+
+// tooLarge returns the problem that no Job has room for a PV, or nil. The caches keep a part of it, and a
+// delete that was given that part left the volume.
+func tooLarge(pv *corev1.PersistentVolume) *decide.Problem {
+	if pv == nil || pv.Annotations[config.AnnCut] == "" {
+		return nil
+	}
+	return decide.Problemf(reason.VolumeInDoubt, "the PersistentVolume %s is larger than %d KiB, so no Job can be given it: its volume is neither deleted nor expanded", pv.Name, contract.MaxFiles>>10).
+		Remedyf("remove from it what made it so large, such as annotations")
 }
 
 // madeUnder returns the revision that made the volume, or the revision of the newest run that may

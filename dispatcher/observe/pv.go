@@ -11,7 +11,6 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/quote"
@@ -27,7 +26,6 @@ func (b *Observer) observePV(ctx context.Context, reader cluster.Reader, o *Obse
 	v.UID, v.PolicyDelete = string(pv.UID), pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete
 	v.HasFinalizer, v.Terminating = slices.Contains(pv.Finalizers, contract.FinalizerStorage), pv.DeletionTimestamp != nil
 	v.State, v.Why = b.stateOf(pv, o.Claim, string(o.UID), o.servedUnder())
-	_, v.TooLarge = pv.Annotations[config.AnnCut]
 	if pvs.IsReleased(pv) {
 		b.observeAttachment(pv, v)
 	}
@@ -43,9 +41,6 @@ func (b *Observer) stateOf(pv *corev1.PersistentVolume, claim *corev1.Persistent
 	if pvs.OfAnotherProvisioner(pv.Annotations, b.Provisioner) { // two dispatchers would both expand one volume, and report on its claim
 		return decide.Foreign, fmt.Sprintf("the PersistentVolume %s belongs to the provisioner %s by its annotation %s, and this dispatcher serves %s",
 			pv.Name, quote.Name(pv.Annotations[contract.AnnProvisionedBy]), contract.AnnProvisionedBy, b.Provisioner)
-	}
-	if _, wasCut := pv.Annotations[config.AnnCut]; wasCut {
-		return decide.Unproven, fmt.Sprintf("the PersistentVolume %s is larger than %d KiB, so no Job can be given it", pv.Name, contract.MaxFiles>>10)
 	}
 	forged, mismatch := pvs.OtherRevision(pv, served), ""
 	isUnbound := claim != nil && claim.Spec.VolumeName == ""

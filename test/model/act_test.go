@@ -93,6 +93,9 @@ func (w *world) deleteJudged(s, seen *state, run decide.Run) bool {
 		s.jobs[at].ghost.right = s.hasReason(&s.jobs[at])
 	}
 	s.pv.terminating = true
+	if s.claim == claimPending && s.pv.phase == unbound && s.pv.ref == refOwn {
+		s.pv.ref = refTaken
+	}
 	return true
 }
 

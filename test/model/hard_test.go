@@ -36,6 +36,7 @@ func hardWorlds() []world {
 		{name: "killed leaders", verbs: "provision", retain: true, acts: rescues, most: 1, fails: 1, states: 10_000, hard: hard{kills: true}},
 		{name: "by hand", verbs: "provision,delete", acts: byHand, most: 1, fails: 1, states: 20_000},
 		{name: "by hand, retained", verbs: "provision,delete", retain: true, acts: byHand, most: 1, fails: 1, states: 20_000},
+		{name: "named PVs", verbs: "provision,delete", acts: names, fails: 1, states: 10_000},
 		{name: "clones", verbs: "provision,delete", acts: clones, most: 1, fails: 1, states: 10_000},
 		{name: "replaced sources", verbs: "provision,delete", copies: true, acts: clones, most: 1, fails: 1, states: 20_000},
 	}

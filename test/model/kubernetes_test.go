@@ -96,10 +96,10 @@ func (s *state) endsUnseen(of *job) {
 // bindingSteps are what happens to the claim and to PVs.
 func bindingSteps() []step {
 	return []step{
-		// A claim may name the PV. Then the binder binds one that is terminating or does not fit, too. That cannot
-		// matter: the PV is taken from the claim before it is deleted (TestAClaimThatNamesItsDeletedPVIsNotBoundToIt).
-		once("the binder binds", func(_ *world, s *state) bool {
-			return s.claim == claimPending && s.pv.phase == unbound && s.pv.ref == refOwn && !s.pv.terminating && !s.pv.misfit
+		// A claim may name the PV. Then the binder binds one that is terminating or does not fit, too.
+		once("the binder binds", func(w *world, s *state) bool {
+			named := w.acts&names != 0 || !s.pv.terminating && !s.pv.misfit
+			return s.claim == claimPending && s.pv.phase == unbound && s.pv.ref == refOwn && named
 		}, func(_ *world, s *state) {
 			s.bindTo(claimBound)
 			s.pv.phase, s.other = bound, s.other || s.pv.bare
@@ -123,7 +123,7 @@ func bindingSteps() []step {
 			s.touchClaim()
 		}),
 		once("the binder releases the PV", func(_ *world, s *state) bool {
-			return s.abandoned() && (s.pv.phase == bound || s.pv.phase == unbound) && s.pv.ref == refOwn
+			return s.abandoned() && (s.pv.phase == bound || s.pv.phase == unbound) && s.pv.ref == refOwn || s.pv.phase == unbound && s.pv.ref == refTaken
 		}, func(_ *world, s *state) {
 			if s.claim != claimGone && s.pv.retain {
 				s.pv.ref = refName

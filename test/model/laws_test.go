@@ -112,9 +112,9 @@ func (s *state) hasReason(j *job) bool {
 		return s.storage != used
 	case s.pv.gen != j.gen:
 		return s.storage == nothing || s.storage == empty
-	case s.pv.phase == released:
+	case s.pv.phase == released && s.pv.ref != refTaken:
 		return s.abandoned()
-	default:
+	default: // no claim was bound to it
 		return s.storage == nothing || s.storage == empty
 	}
 }

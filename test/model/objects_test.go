@@ -230,6 +230,8 @@ func (w *world) pv(v volume) *corev1.PersistentVolume {
 		pv.Spec.ClaimRef.Name, pv.Spec.ClaimRef.UID = "other", otherUID
 	case refName:
 		pv.Spec.ClaimRef.UID = ""
+	case refTaken:
+		pv.Spec.ClaimRef.UID = pvs.NoClaim
 	}
 	pv.Status.Phase = phaseOf(v.phase)
 	return pv

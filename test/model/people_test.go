@@ -16,6 +16,7 @@ const (
 	strips                    // finalizers, of what is then deleted by force
 	byHand                    // a PV without marks, under the right name
 	clones                    // of another claim, asked for or replaced while the claim waits
+	names                     // the PV, in the claim
 	allActs  = rescues | changes | disturbs
 )
 

@@ -29,6 +29,7 @@ const (
 	refNone      // an administrator has removed it
 	refOther     // an administrator has handed the PV on to another claim, which is bound to it
 	refName      // the claim by its name alone: the binder has removed the UID
+	refTaken     // no claim: the dispatcher has taken the PV from the claim, which was never bound to it
 )
 
 // volume is the PV with the UID's name.
