@@ -15,7 +15,7 @@ import (
 )
 
 // The image of another class, with another login. A thief of a token of the class gold wants it to
-// run for a PV of the thief\'s.
+// run for a PV of the thief's.
 const victimImage = "localhost/silver:v1"
 
 // setUpVictim leaves a volume of the class silver, and returns the config revision that its PV
@@ -154,8 +154,8 @@ func TestRevisionOfItsOwnIsHeldWhereTheImageCannotDelete(t *testing.T) {
 }
 
 // An administrator corrects a config under which a run has failed. The Job of that run is kept
-// longer than the Job of the run that has made the volume, which is deleted with its claim all the
-// same. An administrator may also move the PV to the present revision.
+// longer than the Job of the run that has made the volume, which an administrator deletes. The volume
+// is deleted with its claim all the same. An administrator may also move the PV to the present revision.
 func TestRevisionOfItsOwnIsThatOfTheRunThatHasMadeTheVolume(t *testing.T) {
 	for name, code := range map[string]int32{"nothing made": 78, "failure": 75} {
 		t.Run(name, func(t *testing.T) {
@@ -167,6 +167,9 @@ func TestRevisionOfItsOwnIsThatOfTheRunThatHasMadeTheVolume(t *testing.T) {
 				w.Advance(20 * time.Second)
 				w.UpdateConfig("image", newer)
 				w.Until("the claim is bound", 20*time.Minute, w.IsBound("data"))
+				w.Until("its records are released", time.Minute, func() bool { return len(w.HeldRecords()) == 0 })
+				fakecluster.Delete(w, fakecluster.Admin,
+					fakecluster.Get[*batchv1.Job](w, fakecluster.ConfigNamespace, "provision-"+string(claim.UID)+"-2"))
 				w.Advance(30 * time.Minute)
 				w.MustEmit(aboutClaim("data"), "VolumeInDoubt", 0)
 				fakecluster.Delete(w, fakecluster.User, claim)

@@ -43,7 +43,9 @@ func TestNoDeleteGetsAPartOfAPV(t *testing.T) {
 		w.Start()
 		claim := w.CreateClaim("data")
 		w.Advance(time.Minute)
-		fakecluster.Delete(w, fakecluster.Admin, w.PVOf(claim))
+		if pv := w.PVOf(claim); pv != nil {
+			fakecluster.Delete(w, fakecluster.Admin, pv)
+		}
 		w.Advance(time.Hour)
 		if n := len(w.CreatedJobs(contract.Delete)); n != 0 || w.PVOf(claim) == nil {
 			t.Errorf("%d Jobs to delete it, and its PV: %v", n, w.PVOf(claim))
