@@ -15,12 +15,8 @@ BIN := bin
 TOOL := go tool -modfile=tools.mod
 # The packages whose code shares memory between goroutines. The race detector has nothing to find in the others, and slows them down five times.
 SHARES_MEMORY = $(sort $(dir $(shell grep -rlE '^\s+go \w|\bsync\.|\batomic\.' --include='*.go' --exclude='*_test.go' --exclude-dir={test,hack,fakecluster,cindertest} .)))
-# Of these packages, the tests that count in large worlds, over hours of their time, at every kill point, or for every fault, what smaller ones do under the race
-# detector, and one that measures time. make race gives it those of the controller, too.
-KILL_POINTS := TestRunKilled|TestBatchKilled|TestExpandKilled|TestAdoptionKilled|TestVolumeThatAnOlderImage|TestWhatIsLeftIsReportedWhenTheLeader|TestDeathAt|TestTakingARetained|TestADeleteAtWork
-LARGE := TestAnswerThatIsTooLarge|TestAnAssignment|TestALabelOfANode
-SCENARIOS := TestWorkIsLinear|TestABurstI|TestANewLeaderLooks|TestFailedJobsThatAreKept|TestAFullCluster|TestAnAnnotationThatAlways|TestTheSameNodeSelectedAgain|TestAProbeThatEnds|TestEachFurtherFullNode|TestRevisionOfItsOwn|TestRequestsAndEventsPerClaim|TestOfJobsThat|TestOneRunPerClaimAlsoInTwo|TestTwoLeadersWithStaleCaches|TestRecordBeforeStorageIsKeptFrom|TestRetriesGoOn|TestAPVThatDoesNotFit|TestManyDeletes|TestJobsThatCannotStartLeave|TestTheNewestRevisionOfEach|TestOneConfigServesEach|TestATenantThatEdits|TestARefusedClaimIsNo|TestMaxParallelHolds|TestMaxParallelOf|TestNoConfigThatCannotDelete|TestAnImageThatKeepsWriting|TestAClaimSaysThatTheUndo|TestDeletesAndProvisions|TestAPanicConcernsOnly|TestADeleteIsNotTried|TestADeleteThatFails|TestAnExpandThatFails|TestAClaimThatAlwaysComesBack
-SLOW := ^($(KILL_POINTS)|$(SCENARIOS)|$(LARGE))
+# Of these packages, the tests by whose names many things happen at once, and not at any point, or over hours. make race gives the detector all, which takes minutes.
+AT_ONCE := AtOnce|Batch|Burst|Cache|Leader|Panic|Parallel|Replica|Restart|Slot|Stop|Watch
 # A test is over before its garbage matters.
 GO_TEST := GOGC=400 go test -ldflags=-w -p 4 -timeout 20m
 SCRIPTS = $(shell git ls-files '*.sh') .ci/run
@@ -40,12 +36,11 @@ build: ## build the binaries into bin/, static
 	$(if $(filter flex,$(BINARIES)),go build $(GOFLAGS_BUILD) -tags nethttpomithttp2 -o $(BIN)/ ./cmd/flex) # HTTP/2, which it does not use, is 400 KB of it
 
 .PHONY: test
-test: ## unit and controller tests, with the race detector; no root, no network
-	CGO_ENABLED=1 $(GO_TEST) -race -skip '$(SLOW)' $(SHARES_MEMORY)
-	$(GO_TEST) -run '$(SLOW)' $(SHARES_MEMORY)
-	$(GO_TEST) $(filter-out $(SHARES_MEMORY) ./test/sim/,$(patsubst $(MODULE)%,.%/,$(shell go list ./...)))
+test: ## every unit and controller test, those of many things at once with the race detector, too; no root, no network
+	CGO_ENABLED=1 $(GO_TEST) -race -run '$(AT_ONCE)' -skip 'AtAny|AfterAny|OverTime' $(SHARES_MEMORY)
+	$(GO_TEST) $(filter-out ./test/sim/,$(patsubst $(MODULE)%,.%/,$(shell go list ./...)))
 	cd hack/release && go test ./...
-	$(GO_TEST) ./test/sim # alone: it uses every core, and its 120 seeds are to take at most 25 s
+	$(GO_TEST) ./test/sim # alone: it uses every core, and its 80 seeds take as long as a quarter of the rest
 
 # Helm's engine takes minutes to compile once, so make test only checks what needs no rendering, and
 # make check has this.
@@ -54,8 +49,8 @@ chart: ## render the Helm chart by Helm's engine, and compare it with deploy/; n
 	cd test/chart && go vet ./... && go vet -tags e2e ./... && go test -count=1 ./...
 
 .PHONY: race
-race: ## every scenario of the controller, with the race detector; minutes
-	CGO_ENABLED=1 $(GO_TEST) -race ./dispatcher/controller
+race: ## every test of the packages that share memory, with the race detector; minutes
+	CGO_ENABLED=1 $(GO_TEST) -race $(SHARES_MEMORY)
 
 .PHONY: model
 model: ## explore what can happen to one claim in full size; minutes

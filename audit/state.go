@@ -20,11 +20,12 @@ type State struct {
 	Claims []*corev1.PersistentVolumeClaim
 	// ClusterUID is the UID of the namespace kube-system, empty if it is not known.
 	ClusterUID string
+	// Classes are the names of all storage classes.
+	Classes []string
 	// PVs are those of one provisioner, Others all other PVs. Jobs and Pods are its dispatcher's, in
 	// namespaces that are or were served.
 	PVs, Others []*corev1.PersistentVolume
-
-	Jobs []*batchv1.Job
+	Jobs        []*batchv1.Job
 	// OtherJobs are those of the dispatchers of other provisioners, which may work on the same
 	// storage.
 	OtherJobs []*batchv1.Job

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/admin"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/cut"
@@ -66,7 +67,7 @@ func (a *Auditor) class(ctx context.Context, class *storagev1.StorageClass) (Cla
 	out, ns := Class{Name: class.Name}, config.NamespaceFor(class, a.Namespace)
 	var found []*corev1.ConfigMap
 	configs := metav1.ListOptions{LabelSelector: contract.LabelType + "=" + contract.TypeConfig, Limit: cluster.LargeOfAPage}
-	err := each(ctx, a.Client.CoreV1().ConfigMaps(ns).List, configs, func(cm *corev1.ConfigMap) {
+	err := admin.Each(ctx, a.Client.CoreV1().ConfigMaps(ns).List, configs, func(cm *corev1.ConfigMap) {
 		if serves(cm, class) {
 			found = append(found, cut.Config(cm))
 		}

@@ -145,5 +145,10 @@ func (a *Auditor) lookAgain(ctx context.Context, f audit.Finding) (audit.State, 
 	if !slices.ContainsFunc(audit.Check(now), func(again audit.Finding) bool { return again.Kind == f.Kind && again.Volume == f.Volume }) {
 		return now, errors.New("it stands for something by now: a claim, a PersistentVolume or a run of it has appeared")
 	}
+	for _, pv := range slices.Concat(now.PVs, now.Others) {
+		if pv.Spec.PersistentVolumeSource == (corev1.PersistentVolumeSource{}) {
+			return now, fmt.Errorf("the PersistentVolume %s may stand for it: its volume source is larger than %d KiB, and is not compared. Remedy: shorten it, or delete the volume in the storage", pv.Name, contract.MaxFiles>>10)
+		}
+	}
 	return now, nil
 }

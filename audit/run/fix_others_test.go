@@ -85,3 +85,19 @@ func TestARunOfAnotherProvisionerStandsForItsVolume(t *testing.T) {
 		}
 	})
 }
+
+// Of a PV whose volume source is too large to be kept nothing says for which volume it stands.
+func TestNoVolumeIsDeletedBesideAPVThatIsNotCompared(t *testing.T) {
+	inLab(t, nil, func(l *lab) {
+		v := audit.Volume{UID: claimUID, Volume: "volume-0123456789", Namespace: "app", Name: "data", Class: "gold", ClusterUID: clusterID}
+		s := audit.State{ClusterUID: clusterID, Volumes: map[string][]audit.Volume{"gold": {v}}}
+		l.add(&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "by-hand"}, Spec: corev1.PersistentVolumeSpec{PersistentVolumeSource: corev1.PersistentVolumeSource{
+			FlexVolume: &corev1.FlexPersistentVolumeSource{Driver: "example.com/x", Options: map[string]string{"volume": v.Volume, "more": strings.Repeat("x", contract.MaxFiles)}},
+		}}})
+		said, err := l.fixing(run.Look{State: s, Found: audit.Check(s)})
+		if err == nil || !strings.Contains(said, "the PersistentVolume by-hand may stand for it: its volume source is larger than") {
+			l.t.Errorf("said %q, %v", said, err)
+		}
+		l.mustLeaveNoJob()
+	})
+}

@@ -2,6 +2,7 @@ package run
 
 import (
 	"cmp"
+	"slices"
 	"sync"
 	"time"
 
@@ -48,6 +49,9 @@ func (g *Gauges) set(l Look, now time.Time) {
 	g.found = map[gauge]found{}
 	for _, f := range l.Found {
 		key := gauge{string(f.Kind), cmp.Or(f.ListedBy, f.Class)}
+		if !slices.Contains(l.State.Classes, key.class) { // a PV names any class, as its container chose
+			key.class = ""
+		}
 		g.found[key] = found{g.found[key].count + 1, g.found[key].bytes + f.Size}
 	}
 	if len(l.Faults) == 0 {

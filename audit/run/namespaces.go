@@ -27,6 +27,7 @@ func (a *Auditor) served(ctx context.Context, s *audit.State) (map[string]bool, 
 	}
 	for i := range classes.Items { // also those of other provisioners, whose Jobs may work on the same storage
 		out[config.NamespaceFor(&classes.Items[i], a.Namespace)] = true
+		s.Classes = append(s.Classes, classes.Items[i].Name)
 	}
 	lease, err := a.Client.CoordinationV1().Leases(a.Lease.Namespace).Get(ctx, a.Lease.Name, metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) { // a dispatcher with --leader-elect=false has none

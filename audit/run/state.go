@@ -11,11 +11,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/tools/pager"
 
 	"github.com/flex-provisioner/flex-provisioner/audit"
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/admin"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/cut"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
@@ -32,26 +31,13 @@ func (a *Auditor) ReadState(ctx context.Context) (audit.State, error) {
 		return s, err
 	}
 	secrets := a.Objects.Resource(corev1.SchemeGroupVersion.WithResource("secrets"))
-	err := each(ctx, secrets.List, metav1.ListOptions{LabelSelector: contract.LabelClaimUID}, func(secret *metav1.PartialObjectMetadata) {
+	err := admin.Each(ctx, secrets.List, metav1.ListOptions{LabelSelector: contract.LabelClaimUID}, func(secret *metav1.PartialObjectMetadata) {
 		s.Secrets = append(s.Secrets, nameOf(&secret.ObjectMeta, contract.LabelClaimUID))
 	})
 	if err != nil {
 		return s, fmt.Errorf("list the metadata of the Secrets: %w", err)
 	}
 	return s, nil
-}
-
-// pageSize is how many objects are listed at a time. Users write up to 1.5 MiB on each.
-const pageSize = 100
-
-// each lists objects page by page. keep must keep nothing of what it does not need.
-func each[O any, L runtime.Object](ctx context.Context, list func(context.Context, metav1.ListOptions) (L, error), o metav1.ListOptions, keep func(O)) error {
-	pages := pager.New(func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return list(ctx, o) })
-	pages.PageSize, pages.PageBufferSize = pageSize, 0
-	return pages.EachListItem(ctx, o, func(obj runtime.Object) error {
-		keep(obj.(O))
-		return nil
-	})
 }
 
 // nameOf returns the name and the age of an object, and of its labels those with these keys.
@@ -66,7 +52,7 @@ func nameOf(m *metav1.ObjectMeta, labels ...string) metav1.ObjectMeta {
 }
 
 func (a *Auditor) readClaimsAndPVs(ctx context.Context, s *audit.State) error {
-	err := each(ctx, a.Client.CoreV1().PersistentVolumeClaims(metav1.NamespaceAll).List, metav1.ListOptions{}, func(claim *corev1.PersistentVolumeClaim) {
+	err := admin.Each(ctx, a.Client.CoreV1().PersistentVolumeClaims(metav1.NamespaceAll).List, metav1.ListOptions{}, func(claim *corev1.PersistentVolumeClaim) {
 		claim = cut.Claim(claim)
 		meta := nameOf(&claim.ObjectMeta)
 		meta.UID, meta.DeletionTimestamp = claim.UID, claim.DeletionTimestamp
@@ -77,7 +63,7 @@ func (a *Auditor) readClaimsAndPVs(ctx context.Context, s *audit.State) error {
 	if err != nil {
 		return fmt.Errorf("list the PersistentVolumeClaims: %w", err)
 	}
-	err = each(ctx, a.Client.CoreV1().PersistentVolumes().List, metav1.ListOptions{}, func(pv *corev1.PersistentVolume) {
+	err = admin.Each(ctx, a.Client.CoreV1().PersistentVolumes().List, metav1.ListOptions{}, func(pv *corev1.PersistentVolume) {
 		if pv = cut.PV(pv); pv.Annotations[contract.AnnClaimUID] == "" || pvs.OfAnotherProvisioner(pv.Annotations, a.Provisioner) {
 			s.Others = append(s.Others, pv)
 		} else {
@@ -99,7 +85,7 @@ func (a *Auditor) readRuns(ctx context.Context, s *audit.State) error {
 	}
 	mine := metav1.ListOptions{LabelSelector: config.SelectManaged}
 	var all []*batchv1.Job
-	err = each(ctx, a.Client.BatchV1().Jobs(metav1.NamespaceAll).List, mine, func(job *batchv1.Job) {
+	err = admin.Each(ctx, a.Client.BatchV1().Jobs(metav1.NamespaceAll).List, mine, func(job *batchv1.Job) {
 		if !served[job.Namespace] {
 			job = &batchv1.Job{ObjectMeta: nameOf(&job.ObjectMeta, config.LabelProvisioner)}
 		}
@@ -110,7 +96,7 @@ func (a *Auditor) readRuns(ctx context.Context, s *audit.State) error {
 	}
 	s.Jobs, s.OtherJobs, s.UnservedJobs = split(all, a.Provisioner, served)
 	var pods []*corev1.Pod
-	err = each(ctx, a.Client.CoreV1().Pods(metav1.NamespaceAll).List, mine, func(pod *corev1.Pod) {
+	err = admin.Each(ctx, a.Client.CoreV1().Pods(metav1.NamespaceAll).List, mine, func(pod *corev1.Pod) {
 		if !served[pod.Namespace] {
 			pod = &corev1.Pod{ObjectMeta: nameOf(&pod.ObjectMeta, config.LabelProvisioner)}
 		}

@@ -2,10 +2,13 @@ package run_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-base/metrics"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/textlogger"
@@ -65,6 +68,33 @@ func TestAListMakesNoSeries(t *testing.T) {
 		time.Sleep(90 * time.Second)
 		if n := gauge(l, registry, "findings"); n != 3 {
 			l.t.Errorf("%v findings of the class whose storage has the volumes", n)
+		}
+		stop()
+		<-ended
+	})
+}
+
+// The container that writes a PV chooses its class.
+func TestAPVMakesNoSeries(t *testing.T) {
+	inLab(t, nil, func(l *lab) {
+		ctx, stop := context.WithCancel(l.t.Context())
+		gauges, registry, ended := &run.Gauges{}, metrics.NewKubeRegistry(), make(chan struct{})
+		registry.CustomMustRegister(gauges)
+		for _, class := range []string{"gold", "shop-data"} {
+			l.add(&corev1.PersistentVolume{
+				ObjectMeta: metav1.ObjectMeta{Name: class, Annotations: map[string]string{contract.AnnClaimUID: class, contract.AnnSecret: "flex-provisioner/none"}},
+				Spec:       corev1.PersistentVolumeSpec{StorageClassName: class, ClaimRef: &corev1.ObjectReference{Namespace: "app", Name: "data", UID: claimUID}},
+			})
+		}
+		go func() {
+			l.Watch(ctx, run.Storages{}, time.Minute, gauges)
+			close(ended)
+		}()
+		time.Sleep(90 * time.Second)
+		families, err := registry.Gather()
+		found := fmt.Sprint(families)
+		if err != nil || strings.Contains(found, "shop-data") || !strings.Contains(found, "gold") {
+			l.t.Errorf("%s, %v", found, err)
 		}
 		stop()
 		<-ended

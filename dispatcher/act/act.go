@@ -3,7 +3,6 @@ package act
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -117,7 +116,7 @@ const repeatAfter, repeatRarely, retellAfter = 10 * time.Minute, 30 * time.Minut
 func (a *Actor) retold(o *observe.Observation, d decide.ReportProblem) Result {
 	result, again := a.requeueAt(o.Earlier(d.Until)), repeatRarely
 	switch {
-	case slices.ContainsFunc(concerned(o), func(about object) bool { return a.dropsWarnings(about.GetNamespace()) }):
+	case a.dropsWarnings(o):
 		again = retellAfter
 	case reason.WaitsForAdministrator(d.Problem.Reason):
 		again = repeatAfter
@@ -128,11 +127,11 @@ func (a *Actor) retold(o *observe.Observation, d decide.ReportProblem) Result {
 	return result
 }
 
-// dropsWarnings reports whether an event about an object of a namespace would not be recorded now,
-// because too many are waiting.
-func (a *Actor) dropsWarnings(namespace string) bool {
+// dropsWarnings reports whether an event about a UID would not be recorded now, because too many are
+// waiting.
+func (a *Actor) dropsWarnings(o *observe.Observation) bool {
 	r, isBounded := a.Recorder.(interface{ IsFull(namespace string) bool })
-	return isBounded && r.IsFull(namespace)
+	return isBounded && r.IsFull(o.At.Namespace)
 }
 
 // saysWhatIsLeft reports whether an action gives up the last that is known of something in the
@@ -143,8 +142,6 @@ func saysWhatIsLeft(action decide.Action) bool {
 		return d.LeftBehind != ""
 	case decide.SetFinalizer:
 		return d.LeftBehind != ""
-	case decide.KeepVolume:
-		return true
 	default:
 		return false
 	}

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
@@ -29,8 +30,7 @@ import (
 // maxNote is the API server's limit on an event's note, in bytes, with room for an ellipsis.
 const maxNote = 1020
 
-// emit emits one event about an object. related is the Job or ConfigMap that is the cause, or nil. A
-// note quotes what others have written, and a reason may be what a kubelet says: nothing in them may
+// emit emits one event about an object. related is that of causeOf, or nil. A note quotes what others have written, and a reason may be what a kubelet says: nothing in them may
 // move the cursor of a terminal.
 func (a *Actor) emit(regarding, related runtime.Object, kind, why, note string) {
 	why, note = quote.Line(why), quote.Lines(note)
@@ -42,6 +42,22 @@ func (a *Actor) emit(regarding, related runtime.Object, kind, why, note string) 
 		note = note[:cut] + "…"
 	}
 	a.Recorder.Eventf(regarding, related, kind, why, reason.ActionOf(why, note), "%s", note)
+}
+
+// causeOf returns what an event is related to: if it is about a claim, the Job or ConfigMap that is the
+// cause, and otherwise the claim, as which namespace it is counted (internal/eventlimit).
+func causeOf(o *observe.Observation, regarding, of runtime.Object) runtime.Object {
+	if _, isClaim := regarding.(*corev1.PersistentVolumeClaim); isClaim {
+		return of
+	}
+	return claimOf(o)
+}
+
+// claimOf returns a reference to the claim of a UID, which may no longer exist.
+func claimOf(o *observe.Observation) *corev1.ObjectReference { return refToClaim(o.At, o.UID) }
+
+func refToClaim(at types.NamespacedName, uid types.UID) *corev1.ObjectReference {
+	return &corev1.ObjectReference{APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: at.Namespace, Name: at.Name, UID: uid}
 }
 
 // reportProblem emits a problem to the claim's user and, if the config is faulty, to the
@@ -56,7 +72,7 @@ func (a *Actor) reportProblem(o *observe.Observation, p decide.Problem) {
 		}
 	}
 	for _, about := range concerned(o) {
-		a.emit(about, related, corev1.EventTypeWarning, p.Reason, note)
+		a.emit(about, causeOf(o, about, related), corev1.EventTypeWarning, p.Reason, note)
 	}
 }
 
@@ -107,9 +123,9 @@ func (a *Actor) emitLaunched(ctx context.Context, o *observe.Observation, job *b
 	case d.Verb == contract.Expand:
 		a.emitResizing(o, job, note)
 	case d.Undo:
-		a.emit(job, nil, corev1.EventTypeNormal, reason.Undoing, "deleting the volume that an earlier run may have created for the claim "+o.At.String()+": "+note)
+		a.emit(job, claimOf(o), corev1.EventTypeNormal, reason.Undoing, "deleting the volume that an earlier run may have created for the claim "+o.At.String()+": "+note)
 	default:
-		a.emit(o.PV, job, corev1.EventTypeNormal, reason.Deleting, note)
+		a.emit(o.PV, claimOf(o), corev1.EventTypeNormal, reason.Deleting, note)
 	}
 }
 
@@ -148,7 +164,7 @@ func (a *Actor) emitLongRun(o *observe.Observation, r decide.Run) {
 	regarding, _, _ := EventTarget(o, r)
 	why := map[contract.Verb]string{contract.Provision: reason.Provisioning, contract.Delete: reason.Deleting, contract.Expand: reason.Resizing}[r.Verb]
 	note := fmt.Sprintf("Job %s, attempt %d, since %s", klog.KObj(o.Jobs[r.Name]), r.Attempt, r.Created.UTC().Format(time.RFC3339))
-	a.emit(regarding, o.Jobs[r.Name], corev1.EventTypeNormal, why, note)
+	a.emit(regarding, causeOf(o, regarding, o.Jobs[r.Name]), corev1.EventTypeNormal, why, note)
 }
 
 // emitWarnings emits to the administrator, whenever a config is used, what should be changed in it.
@@ -165,7 +181,7 @@ func (a *Actor) emitWarnings(r resolve.Resolved) {
 // requests that are done are no output for people, and what they say is on record.
 func (a *Actor) emitOutput(o *observe.Observation, d decide.RecordOutcome) {
 	if output := runs.WithoutResults(d.Run.Output); output != "" && !d.Describes {
-		a.emit(o.Jobs[d.Run.Name], nil, corev1.EventTypeNormal, reason.ContainerOutput, output)
+		a.emit(o.Jobs[d.Run.Name], claimOf(o), corev1.EventTypeNormal, reason.ContainerOutput, output)
 	}
 }
 
@@ -183,11 +199,11 @@ func (a *Actor) emitOutcome(o *observe.Observation, d decide.RecordOutcome) {
 	case d.Success && d.Run.Verb == contract.Expand: // finishResize emits it, when the claim has its size
 	case d.Success && regarding != runtime.Object(job):
 		if !o.IsAsExpected(d.Run) {
-			a.emit(regarding, job, corev1.EventTypeNormal, good, successNote(o, d))
+			a.emit(regarding, causeOf(o, regarding, job), corev1.EventTypeNormal, good, successNote(o, d))
 		}
 		a.emitDiffers(o, d, job)
 	case !d.Success:
-		a.emit(regarding, job, corev1.EventTypeWarning, bad, FailureNote(o, d, job, runs.WhereOutput(d.Run.Outcome, job)))
+		a.emit(regarding, causeOf(o, regarding, job), corev1.EventTypeWarning, bad, FailureNote(o, d, job, runs.WhereOutput(d.Run.Outcome, job)))
 	}
 }
 
@@ -289,9 +305,9 @@ func provisionFault(o *observe.Observation, run decide.Run) string {
 	return fault
 }
 
-func (a *Actor) emitLeftBehind(job *batchv1.Job, claim, why string) {
-	a.emit(job, nil, corev1.EventTypeWarning, reason.LeftBehind, fmt.Sprintf(
-		"the volume that a Job may have created for the claim %s remains in the storage, since %s", claim, why))
+func (a *Actor) emitLeftBehind(job *batchv1.Job, claim *corev1.ObjectReference, why string) {
+	a.emit(job, claim, corev1.EventTypeWarning, reason.LeftBehind, fmt.Sprintf(
+		"the volume that a Job may have created for the claim %s/%s remains in the storage, since %s", claim.Namespace, claim.Name, why))
 }
 
 // ReportLeft emits what a Job has on record as left in the storage.
@@ -299,9 +315,9 @@ func (a *Actor) ReportLeft(job *batchv1.Job) {
 	if jobs.HeadOf(job).Left == 0 {
 		return // a new leader asks every Job, and decodes no record in vain
 	}
-	for _, r := range jobs.Records(job) {
-		if r.LeftBehind != "" {
-			a.emitLeftBehind(job, r.Namespace+"/"+r.Name, r.LeftBehind)
+	for _, uid := range jobs.UIDs(job) {
+		if r := jobs.RecordOf(job, uid); r.LeftBehind != "" {
+			a.emitLeftBehind(job, refToClaim(types.NamespacedName{Namespace: r.Namespace, Name: r.Name}, types.UID(uid)), r.LeftBehind)
 		}
 	}
 }
@@ -311,6 +327,6 @@ func (a *Actor) emitUnpublished(o *observe.Observation, d decide.PublishResult, 
 	note := fmt.Sprintf("the API server refuses the annotations of the result of the Job %s/%s on the claim %s. The dispatcher continues without them. "+
 		"Remedy: allow the dispatcher to change the claim's annotations %s... The error: %s", job.Namespace, job.Name, o.At, contract.Domain, quote.Line(cause.Error()))
 	for _, about := range []runtime.Object{job, o.Claim} {
-		a.emit(about, nil, corev1.EventTypeWarning, reason.ResultNotShown, note)
+		a.emit(about, causeOf(o, about, nil), corev1.EventTypeWarning, reason.ResultNotShown, note)
 	}
 }

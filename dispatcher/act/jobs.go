@@ -185,7 +185,7 @@ func (a *Actor) releaseRecord(ctx context.Context, o *observe.Observation, d dec
 		return Result{}, err
 	}
 	if d.LeftBehind != "" {
-		a.emitLeftBehind(job, o.At.String(), d.LeftBehind)
+		a.emitLeftBehind(job, claimOf(o), d.LeftBehind)
 	}
 	ended := []Ended{{O: o, Record: decide.RecordOutcome{Run: d.Run}}}
 	_, result, err := a.patchJob(ctx, job, unlessHeld(job, annotations, ended, a.Clock.Now()))
@@ -228,7 +228,7 @@ func (a *Actor) cancel(ctx context.Context, job *batchv1.Job) error {
 func (a *Actor) removePodFinalizers(ctx context.Context, o *observe.Observation, run decide.Run) error {
 	for _, pod := range runs.ReleasablePods(o.Pods[run.Name]) {
 		if run.Name == "" && o.MayOrphanHaveLeft(pod) {
-			a.emit(pod, nil, corev1.EventTypeWarning, reason.LeftBehind, reason.OrphanLeft(jobs.UIDsOfPod(pod)))
+			a.emit(pod, claimOf(o), corev1.EventTypeWarning, reason.LeftBehind, reason.OrphanLeft(jobs.UIDsOfPod(pod)))
 		}
 		err := a.noted(patch.Strategic(ctx, a.Client.CoreV1().Pods(pod.Namespace), pod, patch.DropFinalizer(jobs.FinalizerRecord)))
 		if _, err = patch.OutcomeOf(err, "remove the finalizer from the pod %s/%s", pod.Namespace, pod.Name); err != nil {
@@ -238,7 +238,8 @@ func (a *Actor) removePodFinalizers(ctx context.Context, o *observe.Observation,
 	return nil
 }
 
-// countedRun returns what the series count of a run.
+// countedRun returns what the series count of a run. The class is never that of the PV, for which the
+// container that writes it chooses any.
 func countedRun(o *observe.Observation, d decide.RecordOutcome) series.Run {
 	r := series.Run{
 		Source: o.ClonedFrom(), Class: o.Delete.Config.Source.Class, Verb: d.Run.Verb, Undo: d.Run.IsUndo(),
@@ -246,11 +247,8 @@ func countedRun(o *observe.Observation, d decide.RecordOutcome) series.Run {
 		Spare: d.Success && d.Run.Verb == contract.Provision && o.View.Claim == decide.ClaimBoundElsewhere,
 		Took:  d.Run.Outcome.Finished.Sub(o.Jobs[d.Run.Name].CreationTimestamp.Time),
 	}
-	switch {
-	case o.Claim != nil:
+	if o.Claim != nil {
 		r.Class = storagehelpers.GetPersistentVolumeClaimClass(o.Claim)
-	case o.PV != nil:
-		r.Class = o.PV.Spec.StorageClassName
 	}
 	return r
 }

@@ -62,7 +62,7 @@ func (a *Actor) Launch(ctx context.Context, first Member, others ...Member) erro
 func (a *Actor) reportLaunchedOver(first Member, others []Member) {
 	for _, m := range append([]Member{first}, others...) {
 		if m.Launch.LeftBehind != "" {
-			a.emitLeftBehind(m.O.Jobs[m.O.View.MayHaveMade().Name], m.O.At.String(), m.Launch.LeftBehind)
+			a.emitLeftBehind(m.O.Jobs[m.O.View.MayHaveMade().Name], claimOf(m.O), m.Launch.LeftBehind)
 		}
 	}
 }

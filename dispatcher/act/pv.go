@@ -41,7 +41,7 @@ func (a *Actor) setFinalizer(ctx context.Context, o *observe.Observation, d deci
 			patch.Fields{"metadata": patch.Fields{"finalizers": append(slices.Clone(pv.Finalizers), contract.FinalizerStorage)}})
 	}
 	if d.LeftBehind != "" { // reported before: the PV may vanish with its finalizer, and the answer be lost
-		a.emit(pv, nil, corev1.EventTypeWarning, reason.LeftBehind, "its volume remains in the storage, since "+d.LeftBehind)
+		a.emit(pv, claimOf(o), corev1.EventTypeWarning, reason.LeftBehind, "its volume remains in the storage, since "+d.LeftBehind)
 	}
 	return a.patchPV(ctx, pv, "remove the finalizer from", patch.WithoutFinalizer(pv, contract.FinalizerStorage))
 }
@@ -109,13 +109,13 @@ func (a *Actor) keepVolume(ctx context.Context, o *observe.Observation, d decide
 	if job == nil {
 		err := a.patchPV(ctx, o.PV, "set the policy to Retain of", patch.Fields{"spec": patch.Fields{"persistentVolumeReclaimPolicy": corev1.PersistentVolumeReclaimRetain}})
 		if err == nil && o.PV.DeletionTimestamp == nil { // a terminating PV goes, with an event that says what stays
-			a.emit(o.PV, nil, corev1.EventTypeWarning, reason.VolumeInDoubt, reason.KeptByPolicy.After("%s: ", o.View.Rival).String())
+			a.emit(o.PV, claimOf(o), corev1.EventTypeWarning, reason.VolumeInDoubt, reason.KeptByPolicy.After("%s: ", o.View.Rival).String())
 		}
 		return Result{}, err
 	}
 	how, result, err := a.patchRecord(ctx, o, job, func(r *jobs.Record) { r.Rival = o.Rival })
 	if err == nil && how == patch.Written {
-		a.emit(job, nil, corev1.EventTypeWarning, reason.VolumeInDoubt, reason.KeptOnRecord(job.Namespace, job.Name, string(o.UID), jobs.AnnForget+"="+string(o.UID)).
+		a.emit(job, claimOf(o), corev1.EventTypeWarning, reason.VolumeInDoubt, reason.KeptOnRecord(job.Namespace, job.Name, string(o.UID), jobs.AnnForget+"="+string(o.UID)).
 			After("%s: ", cmp.Or(o.View.Rival, o.View.Volume.Why)).String())
 	}
 	return result, err

@@ -24,11 +24,7 @@ import (
 // known of a volume waits while its event would be dropped: it cannot be emitted later.
 func (a *Actor) Do(ctx context.Context, o *observe.Observation, action decide.Action) (Result, error) {
 	a.reportUnkeptPods(o)
-	namespace := "" // of a PV
-	if job := o.Jobs[decide.RunOf(action)]; job != nil {
-		namespace = job.Namespace
-	}
-	if saysWhatIsLeft(action) && a.dropsWarnings(namespace) {
+	if saysWhatIsLeft(action) && a.dropsWarnings(o) {
 		return Result{RequeueAfter: retellAfter}, nil
 	}
 	result, err := a.carryOut(ctx, o, action)
@@ -75,7 +71,7 @@ func (a *Actor) emitOnTargets(o *observe.Observation, job *batchv1.Job, why, not
 		}
 	}
 	for _, obj := range about {
-		a.emit(obj, nil, corev1.EventTypeWarning, why, note)
+		a.emit(obj, causeOf(o, obj, nil), corev1.EventTypeWarning, why, note)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/cut"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/options"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/patch"
@@ -30,10 +32,10 @@ import (
 // Held is everything that carries a finalizer of the dispatcher. Without the dispatcher nothing
 // would ever remove it: a namespace that is deleted with held Jobs in it would hang.
 type Held struct {
-	Jobs    []batchv1.Job
-	Volumes []corev1.PersistentVolume
+	Jobs    []*batchv1.Job
+	Volumes []*corev1.PersistentVolume
 	// Pods of Jobs, kept to be read.
-	Pods []corev1.Pod
+	Pods []*corev1.Pod
 }
 
 // IsEmpty reports whether there is nothing to release.
@@ -63,30 +65,36 @@ func Uninstall(ctx context.Context, client kubernetes.Interface, provisioner str
 // ServiceAccount may create no PersistentVolume serves no claim, whatever its labels and flags say: one of
 // a tenant is not to hold this up.
 func refuseWhileServed(ctx context.Context, client kubernetes.Interface, provisioner string) error {
-	list, err := client.AppsV1().Deployments(metav1.NamespaceAll).List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=" + options.Name})
+	var served error
+	err := Each(ctx, client.AppsV1().Deployments(metav1.NamespaceAll).List, metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=" + options.Name}, func(d *appsv1.Deployment) {
+		if served == nil {
+			served = whyServed(ctx, client, d, provisioner)
+		}
+	})
 	if err != nil {
 		return fmt.Errorf("list the Deployments of dispatchers: %w", err)
 	}
-	for i := range list.Items {
-		d := &list.Items[i]
-		if ptr.Deref(d.Spec.Replicas, 1)+d.Status.Replicas == 0 {
-			continue
-		}
-		serving, err := options.Of(d)
-		if err == nil && serving.Provisioner != provisioner {
-			continue
-		}
-		serves, askErr := MayCreatePVs(ctx, client, d.Namespace, cmp.Or(d.Spec.Template.Spec.ServiceAccountName, "default"))
-		if askErr == nil && !serves {
-			continue
-		}
-		if err := cmp.Or(askErr, err); err != nil {
-			return fmt.Errorf("nothing was changed: a dispatcher may still be at work: %w", err)
-		}
-		return fmt.Errorf("nothing was changed: the Deployment %s/%s still runs a dispatcher. Remedy: disable what creates it again, such as GitOps, and run %s",
-			d.Namespace, d.Name, quote.Command("kubectl", "-n", d.Namespace, "delete", "deployment", d.Name, "--cascade=foreground"))
+	return served
+}
+
+// whyServed returns an error if a Deployment may run a dispatcher of the provisioner.
+func whyServed(ctx context.Context, client kubernetes.Interface, d *appsv1.Deployment, provisioner string) error {
+	if ptr.Deref(d.Spec.Replicas, 1)+d.Status.Replicas == 0 {
+		return nil
 	}
-	return nil
+	serving, err := options.Of(d)
+	if err == nil && serving.Provisioner != provisioner {
+		return nil
+	}
+	serves, askErr := MayCreatePVs(ctx, client, d.Namespace, cmp.Or(d.Spec.Template.Spec.ServiceAccountName, "default"))
+	if askErr == nil && !serves {
+		return nil
+	}
+	if err := cmp.Or(askErr, err); err != nil {
+		return fmt.Errorf("nothing was changed: a dispatcher may still be at work: %w", err)
+	}
+	return fmt.Errorf("nothing was changed: the Deployment %s/%s still runs a dispatcher. Remedy: disable what creates it again, such as GitOps, and run %s",
+		d.Namespace, d.Name, quote.Command("kubectl", "-n", d.Namespace, "delete", "deployment", d.Name, "--cascade=foreground"))
 }
 
 // Survey lists what carries the dispatcher's finalizers, in every namespace, since it is not known
@@ -97,37 +105,34 @@ func Survey(ctx context.Context, client kubernetes.Interface, provisioner string
 	if err := held.survey(ctx, client, provisioner); err != nil {
 		return held, err
 	}
-	list, err := client.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{})
+	err := Each(ctx, client.CoreV1().PersistentVolumes().List, metav1.ListOptions{}, func(pv *corev1.PersistentVolume) {
+		if slices.Contains(pv.Finalizers, contract.FinalizerStorage) && !pvs.OfAnotherProvisioner(pv.Annotations, provisioner) {
+			held.Volumes = append(held.Volumes, cut.PV(pv))
+		}
+	})
 	if err != nil {
 		return held, fmt.Errorf("list the PersistentVolumes: %w", err)
-	}
-	for _, pv := range list.Items {
-		if slices.Contains(pv.Finalizers, contract.FinalizerStorage) && !pvs.OfAnotherProvisioner(pv.Annotations, provisioner) {
-			held.Volumes = append(held.Volumes, pv)
-		}
 	}
 	return held, nil
 }
 
 func (h *Held) survey(ctx context.Context, client kubernetes.Interface, provisioner string) error {
 	mine := metav1.ListOptions{LabelSelector: config.SelectManaged}
-	all, err := client.BatchV1().Jobs(metav1.NamespaceAll).List(ctx, mine)
+	err := Each(ctx, client.BatchV1().Jobs(metav1.NamespaceAll).List, mine, func(job *batchv1.Job) {
+		if runs.IsRecord(job) && !config.IsOfAnotherProvisioner(job.Labels, provisioner) {
+			h.Jobs = append(h.Jobs, cut.Object(job).(*batchv1.Job))
+		}
+	})
 	if err != nil {
 		return fmt.Errorf("list the Jobs: %w", err)
 	}
-	for _, job := range all.Items {
-		if runs.IsRecord(&job) && !config.IsOfAnotherProvisioner(job.Labels, provisioner) {
-			h.Jobs = append(h.Jobs, job)
+	err = Each(ctx, client.CoreV1().Pods(metav1.NamespaceAll).List, mine, func(pod *corev1.Pod) {
+		if runs.HasFinalizer(pod) && !config.IsOfAnotherProvisioner(pod.Labels, provisioner) {
+			h.Pods = append(h.Pods, cut.Object(pod).(*corev1.Pod))
 		}
-	}
-	pods, err := client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, mine)
+	})
 	if err != nil {
 		return fmt.Errorf("list the pods: %w", err)
-	}
-	for _, pod := range pods.Items {
-		if runs.HasFinalizer(&pod) && !config.IsOfAnotherProvisioner(pod.Labels, provisioner) {
-			h.Pods = append(h.Pods, pod)
-		}
 	}
 	return nil
 }
@@ -146,7 +151,7 @@ func (h Held) Print(w io.Writer) error {
 	}
 	for _, job := range h.Jobs {
 		if _, err := fmt.Fprintf(w, "Job %s/%s (%s): a volume that it may have created without a PersistentVolume remains in the storage\n",
-			job.Namespace, job.Name, claimsOf(&job)); err != nil {
+			job.Namespace, job.Name, claimsOf(job)); err != nil {
 			return err
 		}
 	}
@@ -179,13 +184,13 @@ func (h Held) Release(ctx context.Context, client kubernetes.Interface) error {
 		}
 	}
 	for _, pv := range h.Volumes {
-		keep(removeFinalizer(ctx, client.CoreV1().PersistentVolumes(), &pv, contract.FinalizerStorage))
+		keep(removeFinalizer(ctx, client.CoreV1().PersistentVolumes(), pv, contract.FinalizerStorage))
 	}
 	for _, pod := range h.Pods {
-		keep(removeFinalizer(ctx, client.CoreV1().Pods(pod.Namespace), &pod, jobs.FinalizerRecord))
+		keep(removeFinalizer(ctx, client.CoreV1().Pods(pod.Namespace), pod, jobs.FinalizerRecord))
 	}
 	for _, job := range h.Jobs {
-		keep(removeFinalizer(ctx, client.BatchV1().Jobs(job.Namespace), &job, jobs.FinalizerRecord))
+		keep(removeFinalizer(ctx, client.BatchV1().Jobs(job.Namespace), job, jobs.FinalizerRecord))
 	}
 	return first
 }

@@ -1,6 +1,7 @@
 package admin_test
 
 import (
+	"io"
 	"strings"
 	"testing"
 
@@ -123,5 +124,23 @@ func TestUninstallLeavesWhatAnotherProvisionerHolds(t *testing.T) {
 		if name != "ours" {
 			t.Errorf("held: %s", name)
 		}
+	}
+}
+
+// Users write up to 1.5 MiB on each of the objects that uninstalling lists.
+func TestUninstallListsPageByPage(t *testing.T) {
+	client, lists := fake.NewClientset(), 0
+	client.PrependReactor("list", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		if lists++; action.(clienttesting.ListActionImpl).ListOptions.Limit == 0 {
+			t.Errorf("%s are listed at once", action.GetResource().Resource)
+		}
+		return false, nil, nil
+	})
+	held := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-1", Finalizers: []string{contract.FinalizerStorage}}}
+	if err := client.Tracker().Add(held); err != nil {
+		t.Fatal(err)
+	}
+	if err := admin.Uninstall(t.Context(), client, contract.ProvisionerName, true, io.Discard); err != nil || lists != 4 {
+		t.Errorf("%d lists, %v", lists, err)
 	}
 }

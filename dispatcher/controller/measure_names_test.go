@@ -56,6 +56,24 @@ func (w *world) mustNotName(claims []*corev1.PersistentVolumeClaim, series ...st
 
 // Whoever may read /metrics learns nothing of a claim by its name: not while it waits, runs, fails
 // or is bound, nor when it is cloned, expanded and deleted.
+// Whoever has the token of a run chooses the class of the PV of its claim. Kubernetes binds the claim to it
+// (pvs.Differs), and each such class made series, which the process keeps.
+func TestTheClassOfAPVMakesNoSeries(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.SetUpGold(fakecluster.Always(func(r *fakecluster.Run) fakecluster.Exit {
+			r.CreateVolume()
+			r.WritePV(func(pv *corev1.PersistentVolume) { pv.Spec.StorageClassName = "shop-" + r.Request.Name })
+			return fakecluster.Exit{}
+		}))
+		w.Start()
+		claim := w.CreateClaim(canary)
+		w.Until("it is bound", time.Minute, w.IsBound(canary))
+		fakecluster.Delete(w, fakecluster.User, claim)
+		w.Until("the volume is deleted", 10*time.Minute, func() bool { return len(w.RunsOf(contract.Delete)) == 1 && w.Empty() })
+		w.mustNotName([]*corev1.PersistentVolumeClaim{claim}, `controller_persistentvolume_delete_total{class="gold"`)
+	})
+}
+
 func TestMetricsNameNoClaim(t *testing.T) {
 	inWorld(t, func(w *world) {
 		fails := fakecluster.Script(fakecluster.Fails(75, "claim: "+canary+"-message"))

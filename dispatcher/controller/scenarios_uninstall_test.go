@@ -25,7 +25,7 @@ func TestUninstallFreesAllInATerminatingNamespace(t *testing.T) {
 		w.Until("two runs failed", time.Minute, func() bool { return len(w.Runs) == 2 })
 		w.Stop()
 		client := w.Server.Client("uninstall")
-		held, err := admin.Survey(t.Context(), client, contract.ProvisionerName)
+		held, err := admin.Survey(w.Context(), client, contract.ProvisionerName)
 		if err != nil || len(held.Jobs) == 0 {
 			w.T.Fatalf("%d Jobs are held, %v", len(held.Jobs), err)
 		}
@@ -38,7 +38,7 @@ func TestUninstallFreesAllInATerminatingNamespace(t *testing.T) {
 		for _, job := range fakecluster.List[*batchv1.Job](w) {
 			fakecluster.Delete(w, "namespace-controller", job)
 		}
-		if err := held.Release(t.Context(), client); err != nil {
+		if err := held.Release(w.Context(), client); err != nil {
 			w.T.Error(err)
 		}
 		if left := fakecluster.List[*batchv1.Job](w); len(left) != 0 {

@@ -249,14 +249,20 @@ func lostNodeProblem(pod, node string) Problem {
 	return Problem{Reason: reason.WaitingForNode, Note: reason.LostNode(pod, node)}
 }
 
-// awaitRuns waits while a run is unfinished (running). A gated one waits itself, see confirmRun. A
-// run that has not started is cancelled with its pod when the reason for it no longer exists.
-func awaitRuns(v View) Action {
+// cancelUnstarted cancels a run that has not started, with its pod, when the reason for it no longer
+// exists. Its container may start at any moment, so no other write comes before: a policy that could
+// not be set to Retain, since its event had to wait, let the delete of a volume in use start.
+func cancelUnstarted(v View) Action {
 	for _, r := range v.Runs {
 		if r.Void || v.isRescued(r) {
 			return Cancel{Run: r}
 		}
 	}
+	return nil
+}
+
+// awaitRuns waits while a run is unfinished (running). A gated one waits itself, see confirmRun.
+func awaitRuns(v View) Action {
 	for _, r := range v.Runs {
 		switch {
 		case r.Gated || !r.Unfinished:

@@ -1,23 +1,22 @@
 package eventlimit
 
 import (
-	"cmp"
 	"context"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/tools/reference"
+	"k8s.io/utils/ptr"
 )
 
 // Limit is how many events may wait to be written: a Normal one is dropped when half of that wait,
-// a Warning when all do. An event is never dropped if none of its namespace waits, so that a tenant
-// who causes many has none of another dropped.
+// a Warning when all do. An event is counted for the namespace of the claim that it is about or related
+// to, whichever object it is about, and is never dropped if none of that namespace waits: a tenant who
+// causes many has none of another dropped.
 type Limit struct {
 	// Most is how many writes may be under way.
 	Most int64
@@ -26,7 +25,7 @@ type Limit struct {
 
 	mu       sync.Mutex
 	underWay int64
-	of       map[string]int64 // by the namespace of the event
+	of       map[string]int64 // by namespaceOf
 }
 
 // Sink returns a sink that counts the writes under way.
@@ -42,12 +41,12 @@ func (l *Limit) isFull(eventType, namespace string) bool {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.underWay >= most && l.of[cmp.Or(namespace, metav1.NamespaceDefault)] > 0
+	return l.underWay >= most && l.of[namespace] > 0
 }
 
 // begin counts the write of an event, and end no longer.
 func (l *Limit) begin(event *eventsv1.Event) (end func()) {
-	namespace := cmp.Or(event.Namespace, metav1.NamespaceDefault)
+	namespace := namespaceOf(&event.Regarding, event.Related)
 	count := func(n int64) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -74,13 +73,14 @@ type Recorder struct {
 //
 //nolint:revive // the arguments are those of events.EventRecorder
 func (r *Recorder) Eventf(regarding, related runtime.Object, eventType, reason, action, note string, args ...any) {
-	if r.limit.isFull(eventType, namespaceOf(regarding)) {
+	regarding, related = lasting(regarding), lasting(related)
+	if r.limit.isFull(eventType, namespaceOf(refOf(regarding), refOf(related))) {
 		if r.limit.Dropped != nil {
 			r.limit.Dropped(eventType)
 		}
 		return
 	}
-	r.inner.Eventf(lasting(regarding), lasting(related), eventType, reason, action, note, args...)
+	r.inner.Eventf(regarding, related, eventType, reason, action, note, args...)
 }
 
 // lasting returns a reference to an object that stays the same when the object changes. The key by
@@ -96,16 +96,26 @@ func lasting(obj runtime.Object) runtime.Object {
 	return &own
 }
 
-// namespaceOf returns the namespace of an object, empty if it has none or there is no object.
-func namespaceOf(obj runtime.Object) string {
-	if m, err := meta.Accessor(obj); err == nil {
-		return m.GetNamespace()
-	}
-	return ""
+// refOf returns what lasting has made of an object, or nil.
+func refOf(lasting runtime.Object) *corev1.ObjectReference {
+	ref, _ := lasting.(*corev1.ObjectReference)
+	return ref
 }
 
-// IsFull reports whether a Warning about an object of a namespace, which may be empty, would be
-// dropped now. What it says has to be said again later.
+// namespaceOf returns the namespace for which an event is counted: that of its claim, or otherwise that
+// of the object that it is about, which may be empty. The events about the PersistentVolumes of all
+// tenants are in one namespace, and those about their Jobs are in that of the config.
+func namespaceOf(regarding, related *corev1.ObjectReference) string {
+	for _, ref := range []*corev1.ObjectReference{regarding, related} {
+		if ref != nil && ref.Kind == "PersistentVolumeClaim" {
+			return ref.Namespace
+		}
+	}
+	return ptr.Deref(regarding, corev1.ObjectReference{}).Namespace
+}
+
+// IsFull reports whether a Warning that is counted for a namespace, which may be empty, would be dropped
+// now. What it says has to be said again later.
 func (r *Recorder) IsFull(namespace string) bool {
 	return r.limit.isFull(corev1.EventTypeWarning, namespace)
 }

@@ -83,8 +83,16 @@ func TestNormalEventsAreDroppedBeforeWarnings(t *testing.T) {
 	})
 }
 
+// eventIn returns an event about a claim in a namespace, or about a PersistentVolume.
 func eventIn(namespace string) *eventsv1.Event {
-	return &eventsv1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: namespace}}
+	if namespace == "" {
+		return &eventsv1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault}, Regarding: corev1.ObjectReference{Kind: "PersistentVolume", Name: "pv"}}
+	}
+	return &eventsv1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: namespace}, Regarding: *claimIn(namespace)}
+}
+
+func claimIn(namespace string) *corev1.ObjectReference {
+	return &corev1.ObjectReference{Kind: "PersistentVolumeClaim", Namespace: namespace, Name: "data"}
 }
 
 // A tenant that creates and deletes claims faster than events are written once had the events of all
@@ -109,7 +117,7 @@ func TestEventsOfOneNamespaceDropNoneOfOthers(t *testing.T) {
 		say("quiet", "first")
 		r.Eventf(&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv"}}, nil, corev1.EventTypeNormal, "of a volume", "", "")
 		begin("quiet")
-		begin("default")
+		begin("")
 		say("quiet", "second")
 		if !r.IsFull("quiet") || !r.IsFull("") || !r.IsFull("busy") || r.IsFull("other") {
 			t.Error("of a namespace without an event under way none is dropped, and of the others each is")
@@ -117,6 +125,38 @@ func TestEventsOfOneNamespaceDropNoneOfOthers(t *testing.T) {
 		close(writes)
 		synctest.Wait()
 		if want := []string{"first", "of a volume"}; !slices.Equal(recorded, want) {
+			t.Errorf("recorded %q, want %q", recorded, want)
+		}
+	})
+}
+
+// Events about all PersistentVolumes are in one namespace, and those about Jobs in that of their config.
+func TestEventsAboutVolumesAndJobsOfOneTenantDropNoneOfOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limit := &eventlimit.Limit{Most: 4}
+		var recorded recorder
+		r, writes := limit.Recorder(&recorded), make(blocked)
+		pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv"}}
+		job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "own", Name: "delete-1-1"}}
+		for _, about := range []corev1.ObjectReference{{Kind: "PersistentVolume", Name: "pv"}, {Kind: "Job", Namespace: "own", Name: "delete-2-1"}} {
+			for range 4 {
+				go func() {
+					_, _ = limit.Sink(writes).Create(t.Context(), &eventsv1.Event{Regarding: about, Related: claimIn("busy")})
+				}()
+			}
+		}
+		synctest.Wait()
+		for _, about := range []runtime.Object{pv, job} {
+			for _, of := range []string{"busy", "quiet"} {
+				r.Eventf(about, claimIn(of), corev1.EventTypeWarning, of, "", "")
+			}
+		}
+		if r.IsFull("quiet") || !r.IsFull("busy") {
+			t.Error("only of the tenant whose events wait is it full")
+		}
+		close(writes)
+		synctest.Wait()
+		if want := []string{"quiet", "quiet"}; !slices.Equal(recorded, want) {
 			t.Errorf("recorded %q, want %q", recorded, want)
 		}
 	})

@@ -43,13 +43,13 @@ func (r *Runner) takenFrom(ctx context.Context, task *input.Task, uid string) (*
 	switch {
 	case err != nil, record.VolumeID == "":
 		return nil, err
+	case isRaw(there) != isRaw(task.PV):
+		return nil, ofAnotherMode(task.Volume.Adopt, there)
 	case record.VolumeID != task.Volume.Adopt:
 		task.Volume.CopyOf = uid
 		return nil, nil
 	case !isOf(there, uid, task.Request):
 		return nil, ofAnotherClaim(task.Volume.Adopt, there)
-	case isRaw(there) != isRaw(task.PV):
-		return nil, ofAnotherMode(task.Volume.Adopt, there)
 	case !pv.IsRetained(there):
 		return nil, notRetained(task.Volume.Adopt, there)
 	default:

@@ -3,6 +3,7 @@ package run_test
 import (
 	"net/http"
 	"sync"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -81,6 +82,23 @@ func TestAClaimTakesNoVolumeOfAnotherMode(t *testing.T) {
 		former.Spec.VolumeMode = &mode
 		w.edit(t, former)
 		w.wantCode(t, w.provision(t), want)
+	}
+}
+
+// A pod writes any bytes on a raw device. A kubelet that mounts them as a file system can end its node's kernel.
+func TestAClaimTakesNoBackupOfAVolumeOfAnotherMode(t *testing.T) {
+	w := newWorld(t)
+	raw := skeleton()
+	raw.Spec.VolumeMode = new(corev1.PersistentVolumeBlock)
+	w.wantCode(t, w.run(t, w.request(contract.Provision, func(r *contract.Request) { r.VolumeMode = "Block" }), raw), contract.ExitDone)
+	restored := w.restore(t)
+	next := skeleton()
+	next.Name, next.Annotations[contract.AnnClaimUID], next.Spec.ClaimRef.UID = contract.PVName(otherUID), otherUID, otherUID
+	result := w.run(t, w.request(contract.Provision, func(r *contract.Request) {
+		r.UID, r.PVName, r.Properties["adopt"] = otherUID, next.Name, "shop/data: "+restored
+	}), next)
+	if w.wantCode(t, result, contract.ExitBadRequest); !strings.Contains(result.Message, "another volumeMode") {
+		t.Errorf("it says: %s", result.Message)
 	}
 }
 
