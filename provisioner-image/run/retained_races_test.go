@@ -2,8 +2,8 @@ package run_test
 
 import (
 	"net/http"
-	"sync"
 	"strings"
+	"sync"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
