@@ -38,9 +38,8 @@ build: ## build the binaries into bin/, static
 .PHONY: test
 test: ## every unit and controller test, those of many things at once with the race detector, too; no root, no network
 	CGO_ENABLED=1 $(GO_TEST) -race -run '$(AT_ONCE)' -skip 'AtAny|AfterAny|OverTime' $(SHARES_MEMORY)
-	$(GO_TEST) $(filter-out ./test/sim/,$(patsubst $(MODULE)%,.%/,$(shell go list ./...)))
+	$(GO_TEST) ./...
 	cd hack/release && go test ./...
-	$(GO_TEST) ./test/sim # alone: it uses every core, and its 80 seeds take as long as a quarter of the rest
 
 # Helm's engine takes minutes to compile once, so make test only checks what needs no rendering, and
 # make check has this.

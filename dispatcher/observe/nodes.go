@@ -8,6 +8,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/quote"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 )
 
@@ -48,7 +49,7 @@ func observeVolumeNodes(ctx context.Context, reader cluster.Reader, o *Observati
 	switch node := pvs.NodeOf(o.PV); {
 	case len(nodes) > 0:
 	case node != "":
-		t.MissingNode = "the volume's node " + node
+		t.MissingNode = "the volume's node " + quote.Name(node)
 	default:
 		t.MissingNode = "every node in the volume's node affinity"
 	}
@@ -73,7 +74,7 @@ func missingRunNode(ctx context.Context, reader cluster.Reader, v decide.View) (
 	if node != nil || err != nil {
 		return "", err
 	}
-	return "the node " + last.Node + " of the Job " + last.Name, nil
+	return "the node " + quote.Name(last.Node) + " of the Job " + last.Name, nil
 }
 
 // nodeGonePolicy returns what the config says today, if it still exists. Whether the volumes of a

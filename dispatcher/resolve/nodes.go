@@ -15,6 +15,7 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/quote"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 )
 
@@ -76,7 +77,7 @@ func (r *Resolved) observeSelectedNode(ctx context.Context, reader cluster.Reade
 		return err
 	}
 	if node == nil {
-		t.MissingNode = "the selected node " + t.Node
+		t.MissingNode = "the selected node " + quote.Name(t.Node)
 		return nil
 	}
 	r.Node = topologyOfNode(node)
