@@ -1,8 +1,10 @@
 package act
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -116,7 +118,7 @@ const repeatAfter, repeatRarely, retellAfter = 10 * time.Minute, 30 * time.Minut
 func (a *Actor) retold(o *observe.Observation, d decide.ReportProblem) Result {
 	result, again := a.requeueAt(o.Earlier(d.Until)), repeatRarely
 	switch {
-	case a.dropsWarnings(o):
+	case a.dropsWarnings(namespaceOf(o)):
 		again = retellAfter
 	case reason.WaitsForAdministrator(d.Problem.Reason):
 		again = repeatAfter
@@ -127,21 +129,31 @@ func (a *Actor) retold(o *observe.Observation, d decide.ReportProblem) Result {
 	return result
 }
 
-// dropsWarnings reports whether an event about a UID would not be recorded now, because too many are
-// waiting.
-func (a *Actor) dropsWarnings(o *observe.Observation) bool {
+// namespaceOf returns for which namespace the report of a problem is counted: see concerned.
+func namespaceOf(o *observe.Observation) string {
+	if claim := cmp.Or(o.Holder, o.Claim); claim != nil {
+		return claim.Namespace
+	}
+	return o.At.Namespace
+}
+
+// dropsWarnings reports whether an event that is counted for a namespace would not be recorded now,
+// because too many are waiting.
+func (a *Actor) dropsWarnings(namespace string) bool {
 	r, isBounded := a.Recorder.(interface{ IsFull(namespace string) bool })
-	return isBounded && r.IsFull(o.At.Namespace)
+	return isBounded && r.IsFull(namespace)
 }
 
 // saysWhatIsLeft reports whether an action gives up the last that is known of something in the
 // storage, and its event says so.
-func saysWhatIsLeft(action decide.Action) bool {
+func saysWhatIsLeft(o *observe.Observation, action decide.Action) bool {
 	switch d := action.(type) { //nolint:gochecksumtype // no other gives up anything
 	case decide.ReleaseRecord:
 		return d.LeftBehind != ""
 	case decide.SetFinalizer:
 		return d.LeftBehind != ""
+	case decide.RemovePodFinalizer:
+		return d.Run.Name == "" && slices.ContainsFunc(o.Pods[""], o.MayOrphanHaveLeft)
 	default:
 		return false
 	}

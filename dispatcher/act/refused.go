@@ -24,7 +24,7 @@ import (
 // known of a volume waits while its event would be dropped: it cannot be emitted later.
 func (a *Actor) Do(ctx context.Context, o *observe.Observation, action decide.Action) (Result, error) {
 	a.reportUnkeptPods(o)
-	if saysWhatIsLeft(action) && a.dropsWarnings(o) {
+	if saysWhatIsLeft(o, action) && a.dropsWarnings(o.At.Namespace) {
 		return Result{RequeueAfter: retellAfter}, nil
 	}
 	result, err := a.carryOut(ctx, o, action)

@@ -15,7 +15,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/ptr"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
@@ -195,28 +194,10 @@ func (h Held) Release(ctx context.Context, client kubernetes.Interface) error {
 	return first
 }
 
-// finalized is the part of a typed client that removeFinalizer needs.
-type finalized[T metav1.Object] interface {
-	patch.Patcher[T]
-	Get(ctx context.Context, name string, opts metav1.GetOptions) (T, error)
-}
-
-// removeFinalizer removes a finalizer from an object. If the object has changed meanwhile it is
-// read again: in a namespace that is being deleted every object changes.
-func removeFinalizer[T metav1.Object](ctx context.Context, client finalized[T], obj T, finalizer string) error {
-	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		err := patch.RemoveFinalizer(ctx, client, obj, finalizer)
-		if !apierrors.IsConflict(err) {
-			return err
-		}
-		now, getErr := client.Get(ctx, obj.GetName(), metav1.GetOptions{})
-		if getErr != nil {
-			return getErr
-		}
-		obj = now
-		return err
-	})
-	if err != nil && !apierrors.IsNotFound(err) {
+// removeFinalizer removes a finalizer from an object and leaves all others, of which a pod that was cut
+// names none.
+func removeFinalizer[T metav1.Object](ctx context.Context, client patch.Patcher[T], obj T, finalizer string) error {
+	if _, err := patch.Strategic(ctx, client, obj, patch.DropFinalizer(finalizer)); err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("take the finalizer %s off %s: %w", finalizer, obj.GetName(), err)
 	}
 	return nil

@@ -30,7 +30,7 @@ func TestUninstallFreesAllAndSaysWhatStays(t *testing.T) {
 			ObjectMeta: metav1.ObjectMeta{Name: "pvc-1", Finalizers: []string{contract.FinalizerStorage, "kubernetes.io/pv-protection"}},
 			Spec:       corev1.PersistentVolumeSpec{ClaimRef: &corev1.ObjectReference{Namespace: "app", Name: "x\n\x1b[2J"}}, // which Kubernetes does not check
 		},
-		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "kept", Namespace: "ns", Labels: mine, Finalizers: []string{jobs.FinalizerRecord}}},
+		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "kept", Namespace: "ns", Labels: mine, Finalizers: []string{batchv1.JobTrackingFinalizer, jobs.FinalizerRecord}}},
 		&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "theirs", Finalizers: []string{"kubernetes.io/pv-protection"}}},
 	)
 	held, err := admin.Survey(t.Context(), client, contract.ProvisionerName)
@@ -55,6 +55,10 @@ func TestUninstallFreesAllAndSaysWhatStays(t *testing.T) {
 	job, err := client.BatchV1().Jobs("ns").Get(t.Context(), "held", metav1.GetOptions{})
 	if err != nil || len(job.Finalizers) != 1 || job.Finalizers[0] != "other/one" {
 		t.Errorf("the Job's finalizers are %v, %v", job.Finalizers, err)
+	}
+	pod, err := client.CoreV1().Pods("ns").Get(t.Context(), "kept", metav1.GetOptions{})
+	if err != nil || len(pod.Finalizers) != 1 || pod.Finalizers[0] != batchv1.JobTrackingFinalizer {
+		t.Errorf("the pod's finalizers are %v, %v", pod.Finalizers, err)
 	}
 	if left, err := admin.Survey(t.Context(), client, contract.ProvisionerName); err != nil || len(left.Jobs)+len(left.Volumes)+len(left.Pods) != 0 {
 		t.Errorf("still held: %+v, %v", left, err)

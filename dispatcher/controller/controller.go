@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -211,25 +212,32 @@ func (c *Controller) processNext(ctx context.Context) bool {
 
 // reconcile takes one step for one UID. It returns when to take the next, zero for when something
 // changes. What a refused write has taught is decided upon at once: the UID may have a slot now
-// that it would lose otherwise.
+// that it would lose otherwise. So is what does not depend on a write that keeps a volume and fails: the
+// delete of that volume may start at any moment, and was cancelled only after such writes.
 func (c *Controller) reconcile(ctx context.Context, uid types.UID) (time.Duration, error) {
+	var failed []string
+	var failure error
 	for range 2 {
 		hint := c.hints.get(uid, c.clock.Now())
-		o, action, err := c.observeAndDecide(ctx, uid, hint, func(*decide.View) {})
+		o, action, err := c.observeAndDecide(ctx, uid, hint, func(v *decide.View) { v.Refused = slices.Concat(v.Refused, failed) })
 		if err != nil {
-			return 0, err
+			return 0, errors.Join(failure, err)
 		}
 		if o.View.IsRefused(action) {
-			return c.hints.recheck(uid, c.clock.Now(), 0), nil
+			return c.hints.recheck(uid, c.clock.Now(), 0), failure
 		}
 		after, learned, err := c.carryOut(ctx, o, action)
 		c.reportRepeated(o, action, err)
-		if err != nil || !learned {
-			return after, err
+		if _, keeps := action.(decide.KeepVolume); keeps && err != nil {
+			failed, failure = append(failed, decide.WriteOf(action)), err
+			continue
+		}
+		if err != nil || failure != nil || !learned {
+			return after, errors.Join(failure, err)
 		}
 	}
 	c.queue.Add(uid) // it comes again at once
-	return 0, nil
+	return 0, failure
 }
 
 // carryOut carries out one action. It returns when to take the next step, and whether a refused

@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
 
-	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 )
 
@@ -26,35 +25,6 @@ func (f *full) Eventf(regarding, related runtime.Object, kind, reason, action, n
 	if !f.IsFull("") {
 		f.EventRecorder.Eventf(regarding, related, kind, reason, action, note, args...)
 	}
-}
-
-// The pod of a delete waits for its image, and an administrator passes the volume on meanwhile. The
-// delete started where the write that keeps the volume waited for room for its event.
-func TestADeleteIsCancelledAlsoWhereEventsAreDropped(t *testing.T) {
-	inWorld(t, func(w *world) {
-		w.recorder = func(inner events.EventRecorder) events.EventRecorder {
-			return &full{EventRecorder: inner, until: time.Now().Add(24 * time.Hour), now: time.Now}
-		}
-		w.SetUpGold(fakecluster.Works)
-		w.Start()
-		claim := w.provisioned("data")
-		w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Works, Waits: "ErrImagePull"}
-		fakecluster.Delete(w, fakecluster.User, claim)
-		w.Until("the delete's Job is created", time.Minute, func() bool { return len(w.CreatedJobs(contract.Delete)) == 1 })
-		w.Advance(20 * time.Second)
-		w.rescuedBy("rescued", claim, "/"+contract.PVName(string(claim.UID)), func(pv *corev1.PersistentVolume) {
-			pv.Spec.ClaimRef = &corev1.ObjectReference{Namespace: claim.Namespace, Name: "next"}
-		})
-		w.CreateClaim("next", func(next *corev1.PersistentVolumeClaim) { next.Spec.VolumeName = "rescued" })
-		w.Advance(20 * time.Second)
-		w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Works}
-		w.Until("its PV has the policy Retain", time.Minute, func() bool {
-			pv := w.PVOf(claim)
-			return pv == nil || pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain
-		})
-		w.Advance(time.Hour)
-		w.mustKeepVolume(claim)
-	})
 }
 
 // The event about what stays in the storage is emitted once, and nothing is known of it afterwards.

@@ -23,7 +23,7 @@ func Decide(v View) Action {
 // beforeGate decides what comes before a gated run is confirmed: about the runs that are not gated,
 // and what is on record.
 func beforeGate(v View) Action {
-	return firstOf(v, leaveNewer, cancelUnstarted, keepVolume, freeMisnamed, removePodFinalizer, awaitRuns, recordOutcome, forgetRecord, createDescribed)
+	return firstOf(v, leaveNewer, keepVolume, cancelUnstarted, freeMisnamed, removePodFinalizer, awaitRuns, recordOutcome, forgetRecord, createDescribed)
 }
 
 // decideNext decides when every run has ended and is on record.

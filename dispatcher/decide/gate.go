@@ -250,8 +250,8 @@ func lostNodeProblem(pod, node string) Problem {
 }
 
 // cancelUnstarted cancels a run that has not started, with its pod, when the reason for it no longer
-// exists. Its container may start at any moment, so no other write comes before: a policy that could
-// not be set to Retain, since its event had to wait, let the delete of a volume in use start.
+// exists. Its container may start at any moment, so only keepVolume comes before, whose reason may
+// vanish as soon.
 func cancelUnstarted(v View) Action {
 	for _, r := range v.Runs {
 		if r.Void || v.isRescued(r) {

@@ -36,7 +36,9 @@ func TestDeleteWithoutAPodIsCancelledWhenItsVolumeIsToBeKept(t *testing.T) {
 		"its PV is retained":           {withoutPod(pvUID), func(v *View) { v.Volume.PolicyDelete = false }, true},
 		"its PV is another":            {withoutPod("another"), func(*View) {}, true},
 		"its PV was handed on":         {withoutPod(pvUID), func(v *View) { v.Volume.Use = InUse }, true},
-		"another PV may stand for it":  {withoutPod(pvUID), func(v *View) { v.Rival = aRival }, true}, // before its own gets the policy Retain
+		"another PV may stand for it":  {withoutPod(pvUID), func(v *View) { v.Rival, v.Volume.PolicyDelete = aRival, false }, true},
+		"its own is to be retained":    {withoutPod(pvUID), func(v *View) { v.Rival = aRival }, false}, // first
+		"and cannot be":                {withoutPod(pvUID), func(v *View) { v.Rival, v.Refused = aRival, []string{WriteOf(KeepVolume{})} }, true},
 		"an undo":                      {withoutPod(""), func(v *View) { v.Volume = Volume{} }, false},
 		"an undo, and there is its PV": {withoutPod(""), func(*View) {}, true},
 		"an undo, and another PV may":  {withoutPod(""), func(v *View) { v.Rival, v.Volume = aRival, Volume{} }, true},

@@ -117,9 +117,3 @@ func Untracked(change Fields) Fields {
 	metadata["managedFields"] = []Fields{{}}
 	return change
 }
-
-// RemoveFinalizer removes a finalizer from an object as it was read.
-func RemoveFinalizer[T metav1.Object](ctx context.Context, client Patcher[T], obj T, finalizer string) error {
-	_, err := Merge(ctx, client, obj, WithoutFinalizer(obj, finalizer))
-	return err
-}

@@ -114,7 +114,7 @@ func (s *Server) History() []Change {
 	return slices.Clip(s.log)
 }
 
-// Refuse sets which creates and patches of clients are refused; nil: none. Like a mutating webhook,
+// Refuse sets which creates, patches and deletes of clients are refused; nil: none. Like a mutating webhook,
 // refuse may also change the object that is about to be stored, and the request is answered without
 // an error.
 func (s *Server) Refuse(refuse func(by, verb string, obj Object) error) {
@@ -199,6 +199,11 @@ func (s *Server) react(by string, action clienttesting.Action) (runtime.Object, 
 	case clienttesting.DeleteActionImpl:
 		at.Name = a.Name
 		s.overtaken("delete", at, nil)
+		if old, err := s.get(at); err == nil && s.refuse != nil {
+			if err := s.refuse(by, "delete", old); err != nil {
+				return nil, err
+			}
+		}
 		s.propagate(by, at, finalizerBy(a.DeleteOptions.PropagationPolicy, at))
 		obj, _ := s.get(at)
 		_, err := s.answer(a, obj, s.delete(by, at, a.DeleteOptions.Preconditions))

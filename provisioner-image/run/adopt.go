@@ -41,10 +41,10 @@ func (r *Runner) takenFrom(ctx context.Context, task *input.Task, uid string) (*
 	}
 	record, err := pv.ReadRecord(there, pv.Record{Access: task.Volume.Access})
 	switch {
-	case err != nil, record.VolumeID == "":
-		return nil, err
 	case isRaw(there) != isRaw(task.PV):
 		return nil, ofAnotherMode(task.Volume.Adopt, there)
+	case err != nil, record.VolumeID == "":
+		return nil, err
 	case record.VolumeID != task.Volume.Adopt:
 		task.Volume.CopyOf = uid
 		return nil, nil

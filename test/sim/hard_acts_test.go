@@ -25,10 +25,11 @@ func oneOf[O fakecluster.Object](w *world, is func(O) bool, do func(O)) string {
 
 func isBegun(pod *corev1.Pod) bool { return pod.Status.Phase == corev1.PodRunning }
 
-// isOnSilentNode reports whether a pod of a Job is on a node that is cut off.
+// isOnSilentNode reports whether a pod of a Job may be at work on a node that is cut off. Of one that has
+// ended, the Job is the only record of what it left: who strips that Job takes the record away.
 func (w *world) isOnSilentNode(job *batchv1.Job) bool {
 	return len(fakecluster.ListOf(w, func(pod *corev1.Pod) bool {
-		return pod.Labels[batchv1.JobNameLabel] == job.Name && w.CutOff[pod.Spec.NodeName]
+		return pod.Labels[batchv1.JobNameLabel] == job.Name && w.CutOff[pod.Spec.NodeName] && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
 	})) > 0
 }
 
