@@ -15,7 +15,7 @@ BIN := bin
 TOOL := go tool -modfile=tools.mod
 # The packages whose code shares memory between goroutines. The race detector has nothing to find in the others, and slows them down five times.
 SHARES_MEMORY = $(sort $(dir $(shell grep -rlE '^\s+go \w|\bsync\.|\batomic\.' --include='*.go' --exclude='*_test.go' --exclude-dir={test,hack,fakecluster,cindertest} .)))
-# Of these packages, the tests by whose names many things happen at once, and not at any point, or over hours. make race gives the detector all, which takes minutes.
+# Of these packages, the tests whose names speak of concurrency, and not of any point, or of hours. make race gives the detector all of them, which takes minutes.
 AT_ONCE := AtOnce|Batch|Burst|Cache|Leader|Panic|Parallel|Replica|Restart|Slot|Stop|Watch
 # A test is over before its garbage matters.
 GO_TEST := GOGC=400 go test -ldflags=-w -p 4 -timeout 20m
@@ -36,7 +36,7 @@ build: ## build the binaries into bin/, static
 	$(if $(filter flex,$(BINARIES)),go build $(GOFLAGS_BUILD) -tags nethttpomithttp2 -o $(BIN)/ ./cmd/flex) # HTTP/2, which it does not use, is 400 KB of it
 
 .PHONY: test
-test: ## every unit and controller test, those of many things at once with the race detector, too; no root, no network
+test: ## every unit and controller test, and the concurrent ones a second time with the race detector; needs gcc and the Go modules, no root
 	CGO_ENABLED=1 $(GO_TEST) -race -run '$(AT_ONCE)' -skip 'AtAny|AfterAny|OverTime' $(SHARES_MEMORY)
 	$(GO_TEST) ./...
 	cd hack/release && go test ./...
@@ -48,7 +48,7 @@ chart: ## render the Helm chart by Helm's engine, and compare it with deploy/; n
 	cd test/chart && go vet ./... && go vet -tags e2e ./... && go test -count=1 ./...
 
 .PHONY: race
-race: ## every test of the packages that share memory, with the race detector; minutes
+race: ## every test of the packages that use goroutines or locks, with the race detector; minutes
 	CGO_ENABLED=1 $(GO_TEST) -race $(SHARES_MEMORY)
 
 .PHONY: model

@@ -147,7 +147,7 @@ func (a *Auditor) lookAgain(ctx context.Context, f audit.Finding) (audit.State, 
 	}
 	for _, pv := range slices.Concat(now.PVs, now.Others) {
 		if pv.Spec.PersistentVolumeSource == (corev1.PersistentVolumeSource{}) {
-			return now, fmt.Errorf("the PersistentVolume %s may stand for it: its volume source is larger than %d KiB, and is not compared. Remedy: shorten it, or delete the volume in the storage", pv.Name, contract.MaxFiles>>10)
+			return now, fmt.Errorf("the PersistentVolume %s may stand for it: its volume source is larger than %d KiB, and is not compared. Remedy: recreate that PersistentVolume with a shorter one, or delete the volume in the storage", pv.Name, contract.MaxFiles>>10)
 		}
 	}
 	return now, nil

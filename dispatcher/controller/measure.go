@@ -38,9 +38,13 @@ func (c *Controller) pvMadeFor(claim *corev1.PersistentVolumeClaim) *corev1.Pers
 	return pv
 }
 
-// countBound counts each phase of which the objects still show the beginning and the end.
+// countBound counts each phase of which the objects still show the beginning and the end. A claim names
+// any class, and whoever writes a PV for it has it bound: only a class that exists makes series.
 func (c *Controller) countBound(claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) {
 	class := storagehelpers.GetPersistentVolumeClaimClass(claim)
+	if c.caches.Classes.Named(class) == nil {
+		class = ""
+	}
 	phase := func(name string, from, to metav1.Time) {
 		if !from.IsZero() && !to.IsZero() {
 			c.series.ObservePhase(class, name, to.Sub(from.Time))

@@ -54,8 +54,6 @@ func (w *world) mustNotName(claims []*corev1.PersistentVolumeClaim, series ...st
 	}
 }
 
-// Whoever may read /metrics learns nothing of a claim by its name: not while it waits, runs, fails
-// or is bound, nor when it is cloned, expanded and deleted.
 // Whoever has the token of a run chooses the class of the PV of its claim. Kubernetes binds the claim to it
 // (pvs.Differs), and each such class made series, which the process keeps.
 func TestTheClassOfAPVMakesNoSeries(t *testing.T) {
@@ -74,6 +72,25 @@ func TestTheClassOfAPVMakesNoSeries(t *testing.T) {
 	})
 }
 
+// A claim of a class that does not exist is bound to whatever PV names it, such as that of a thief of a token.
+func TestTheClassOfAClaimMakesNoSeries(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.SetUpGold(fakecluster.Works)
+		w.Start()
+		claim := w.CreateClaim("data", func(c *corev1.PersistentVolumeClaim) { c.Spec.StorageClassName = new(canary) })
+		w.Advance(10 * time.Second)
+		w.rescuedBy(contract.PVName(string(claim.UID)), claim, "/x", func(pv *corev1.PersistentVolume) {
+			pv.Annotations = map[string]string{contract.AnnClaimUID: string(claim.UID), contract.AnnProvisionedBy: contract.ProvisionerName}
+			pv.Spec.StorageClassName = canary
+		})
+		w.Until("it is bound", time.Minute, w.IsBound("data"))
+		w.Advance(time.Minute)
+		w.mustNotName([]*corev1.PersistentVolumeClaim{claim}, `flex_dispatcher_claim_to_bound_seconds_count{class=""`)
+	})
+}
+
+// Whoever may read /metrics learns nothing of a claim by its name: not while it waits, runs, fails
+// or is bound, nor when it is cloned, expanded and deleted.
 func TestMetricsNameNoClaim(t *testing.T) {
 	inWorld(t, func(w *world) {
 		fails := fakecluster.Script(fakecluster.Fails(75, "claim: "+canary+"-message"))

@@ -5,7 +5,6 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
-	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/events"
@@ -16,20 +15,30 @@ import (
 // Limit is how many events may wait to be written: a Normal one is dropped when half of that wait,
 // a Warning when all do. An event is counted for the namespace of the claim that it is about or related
 // to, whichever object it is about, and is never dropped if none of that namespace waits: a tenant who
-// causes many has none of another dropped.
+// causes many has none of another dropped. The namespaces alternate, so that none of another waits long.
+//
+// client-go's broadcaster writes the repeats of all events one after the other, under the lock that each
+// new event needs (finishSeries in tools/events/event_broadcaster.go). A tenant held up the events of all
+// others by that for minutes. So the Sink only takes a write, and Write carries it out.
 type Limit struct {
-	// Most is how many writes may be under way.
+	// Most is how many writes may wait or be under way.
 	Most int64
 	// Dropped is called with the type of each event that is dropped; nil: it is not.
 	Dropped func(eventType string)
 
-	mu       sync.Mutex
-	underWay int64
-	of       map[string]int64 // by namespaceOf
+	mu      sync.Mutex
+	queues  map[string][]write // by namespaceOf
+	waiting []string           // the namespaces whose writes wait
+	changed chan struct{}      // has a token when a write came
+	pending int64
+	of      map[string]int64 // by namespaceOf
 }
 
-// Sink returns a sink that counts the writes under way.
-func (l *Limit) Sink(inner events.EventSink) events.EventSink { return sink{inner, l} }
+// write is one write of an event.
+type write func(context.Context, events.EventSink) error
+
+// Sink returns a sink that takes writes, which Write carries out later.
+func (l *Limit) Sink() events.EventSink { return sink{l} }
 
 // Recorder returns a recorder that drops events while too many wait.
 func (l *Limit) Recorder(inner events.EventRecorder) *Recorder { return &Recorder{inner, l} }
@@ -41,25 +50,13 @@ func (l *Limit) isFull(eventType, namespace string) bool {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.underWay >= most && l.of[namespace] > 0
+	return l.pending >= most && l.of[namespace] > 0
 }
 
-// begin counts the write of an event, and end no longer.
-func (l *Limit) begin(event *eventsv1.Event) (end func()) {
-	namespace := namespaceOf(&event.Regarding, event.Related)
-	count := func(n int64) {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		if l.of == nil {
-			l.of = map[string]int64{}
-		}
-		l.underWay += n
-		if l.of[namespace] += n; l.of[namespace] == 0 {
-			delete(l.of, namespace)
-		}
+func (l *Limit) drop(eventType string) {
+	if l.Dropped != nil {
+		l.Dropped(eventType)
 	}
-	count(1)
-	return func() { count(-1) }
 }
 
 // Recorder is an events.EventRecorder that never waits and never queues more than its Limit.
@@ -75,9 +72,7 @@ type Recorder struct {
 func (r *Recorder) Eventf(regarding, related runtime.Object, eventType, reason, action, note string, args ...any) {
 	regarding, related = lasting(regarding), lasting(related)
 	if r.limit.isFull(eventType, namespaceOf(refOf(regarding), refOf(related))) {
-		if r.limit.Dropped != nil {
-			r.limit.Dropped(eventType)
-		}
+		r.limit.drop(eventType)
 		return
 	}
 	r.inner.Eventf(regarding, related, eventType, reason, action, note, args...)
@@ -118,28 +113,4 @@ func namespaceOf(regarding, related *corev1.ObjectReference) string {
 // now. What it says has to be said again later.
 func (r *Recorder) IsFull(namespace string) bool {
 	return r.limit.isFull(corev1.EventTypeWarning, namespace)
-}
-
-// sink counts the writes under way.
-type sink struct {
-	inner events.EventSink
-	limit *Limit
-}
-
-// Create implements events.EventSink.
-func (s sink) Create(ctx context.Context, event *eventsv1.Event) (*eventsv1.Event, error) {
-	defer s.limit.begin(event)()
-	return s.inner.Create(ctx, event)
-}
-
-// Update implements events.EventSink.
-func (s sink) Update(ctx context.Context, event *eventsv1.Event) (*eventsv1.Event, error) {
-	defer s.limit.begin(event)()
-	return s.inner.Update(ctx, event)
-}
-
-// Patch implements events.EventSink.
-func (s sink) Patch(ctx context.Context, event *eventsv1.Event, data []byte) (*eventsv1.Event, error) {
-	defer s.limit.begin(event)()
-	return s.inner.Patch(ctx, event, data)
 }

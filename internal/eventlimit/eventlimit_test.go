@@ -2,7 +2,10 @@ package eventlimit_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,8 +15,10 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/kubernetes/scheme"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/events"
 
 	"github.com/flex-provisioner/flex-provisioner/internal/eventlimit"
@@ -51,22 +56,17 @@ func TestNormalEventsAreDroppedBeforeWarnings(t *testing.T) {
 		limit := &eventlimit.Limit{Most: 4, Dropped: func(eventType string) { dropped = append(dropped, eventType) }}
 		var recorded recorder
 		r, writes := limit.Recorder(&recorded), make(blocked)
-		sink := limit.Sink(writes)
+		sink := limit.Sink()
+		startWriting(t, limit, writes)
 		say := func(eventType, reason string) { r.Eventf(nil, nil, eventType, reason, "", "") }
 		say(corev1.EventTypeNormal, "first")
-		for _, write := range []func(){
-			func() { _, _ = sink.Create(t.Context(), eventIn("")) },
-			func() { _, _ = sink.Patch(t.Context(), eventIn(""), nil) },
-		} {
-			go write()
-		}
-		synctest.Wait()
+		_, _ = sink.Create(t.Context(), eventIn(""))
+		_, _ = sink.Patch(t.Context(), eventIn(""), nil)
 		say(corev1.EventTypeNormal, "half are under way")
 		say(corev1.EventTypeWarning, "a warning")
 		for range 2 {
-			go func() { _, _ = sink.Update(t.Context(), eventIn("")) }()
+			_, _ = sink.Update(t.Context(), eventIn(""))
 		}
-		synctest.Wait()
 		if !r.IsFull("") {
 			t.Error("four writes are under way, and it is not full")
 		}
@@ -81,6 +81,15 @@ func TestNormalEventsAreDroppedBeforeWarnings(t *testing.T) {
 			t.Errorf("dropped %q, want %q", dropped, want)
 		}
 	})
+}
+
+// startWriting writes events until the test ends.
+func startWriting(t *testing.T, limit *eventlimit.Limit, to events.EventSink) {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	t.Cleanup(func() { stop(); <-ended })
+	go func() { limit.Write(ctx, to); close(ended) }()
 }
 
 // eventIn returns an event about a claim in a namespace, or about a PersistentVolume.
@@ -102,11 +111,9 @@ func TestEventsOfOneNamespaceDropNoneOfOthers(t *testing.T) {
 		limit := &eventlimit.Limit{Most: 4}
 		var recorded recorder
 		r, writes := limit.Recorder(&recorded), make(blocked)
-		sink := limit.Sink(writes)
-		begin := func(namespace string) {
-			go func() { _, _ = sink.Create(t.Context(), eventIn(namespace)) }()
-			synctest.Wait()
-		}
+		sink := limit.Sink()
+		startWriting(t, limit, writes)
+		begin := func(namespace string) { _, _ = sink.Create(t.Context(), eventIn(namespace)) }
 		for range 9 {
 			begin("busy")
 		}
@@ -140,12 +147,10 @@ func TestEventsAboutVolumesAndJobsOfOneTenantDropNoneOfOthers(t *testing.T) {
 		job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "own", Name: "delete-1-1"}}
 		for _, about := range []corev1.ObjectReference{{Kind: "PersistentVolume", Name: "pv"}, {Kind: "Job", Namespace: "own", Name: "delete-2-1"}} {
 			for range 4 {
-				go func() {
-					_, _ = limit.Sink(writes).Create(t.Context(), &eventsv1.Event{Regarding: about, Related: claimIn("busy")})
-				}()
+				_, _ = limit.Sink().Create(t.Context(), &eventsv1.Event{Regarding: about, Related: claimIn("busy")})
 			}
 		}
-		synctest.Wait()
+		startWriting(t, limit, writes)
 		for _, about := range []runtime.Object{pv, job} {
 			for _, of := range []string{"busy", "quiet"} {
 				r.Eventf(about, claimIn(of), corev1.EventTypeWarning, of, "", "")
@@ -167,7 +172,8 @@ func TestEventsAboutVolumesAndJobsOfOneTenantDropNoneOfOthers(t *testing.T) {
 func TestAnEventIsARepeatAlsoIfItsObjectsHaveChanged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, limit := fake.NewClientset(), &eventlimit.Limit{Most: 4}
-		broadcaster := events.NewBroadcaster(limit.Sink(&events.EventSinkImpl{Interface: client.EventsV1()}))
+		startWriting(t, limit, &events.EventSinkImpl{Interface: client.EventsV1()})
+		broadcaster := events.NewBroadcaster(limit.Sink())
 		defer broadcaster.Shutdown()
 		if err := broadcaster.StartRecordingToSinkWithContext(t.Context()); err != nil {
 			t.Fatal(err)
@@ -194,6 +200,90 @@ func TestAnEventIsARepeatAlsoIfItsObjectsHaveChanged(t *testing.T) {
 		cause := corev1.ObjectReference{Kind: "Job", APIVersion: "batch/v1", Namespace: "own", Name: "provision-1-1", UID: "2"}
 		if e.Regarding != about || e.Related == nil || *e.Related != cause {
 			t.Errorf("it is about %+v and %+v", e.Regarding, e.Related)
+		}
+	})
+}
+
+// slow is a sink that takes its time, and keeps the namespaces of what it has written.
+type slow struct {
+	mu      sync.Mutex
+	written []string
+}
+
+func (s *slow) Create(_ context.Context, e *eventsv1.Event) (*eventsv1.Event, error) {
+	time.Sleep(100 * time.Millisecond)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.written = append(s.written, e.Namespace)
+	return e, nil
+}
+
+func (s *slow) Update(ctx context.Context, e *eventsv1.Event) (*eventsv1.Event, error) {
+	return s.Create(ctx, e)
+}
+
+func (s *slow) Patch(ctx context.Context, e *eventsv1.Event, _ []byte) (*eventsv1.Event, error) {
+	return s.Create(ctx, e)
+}
+
+func (s *slow) of(namespace string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(slices.DeleteFunc(slices.Clone(s.written), func(ns string) bool { return ns != namespace }))
+}
+
+// client-go's broadcaster writes all repeats of events every six minutes, under the lock that each new event
+// needs. The repeats of one tenant held up the events of all others for minutes.
+func TestRepeatsOfOneNamespaceHoldUpNoEventOfOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limit, sink := &eventlimit.Limit{Most: 10_000}, &slow{}
+		startWriting(t, limit, sink)
+		broadcaster := events.NewBroadcaster(limit.Sink())
+		defer broadcaster.Shutdown()
+		if err := broadcaster.StartRecordingToSinkWithContext(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		r := limit.Recorder(broadcaster.NewRecorder(scheme.Scheme, "flex-provisioner.io"))
+		say := func(namespace, name string) {
+			claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(name)}}
+			r.Eventf(claim, nil, corev1.EventTypeWarning, "SourceNotFound", "x", "no such source")
+		}
+		for range 2 { // the second is a repeat
+			for i := range 900 { // as many as the broadcaster takes at once
+				say("busy", fmt.Sprint("claim-", i))
+			}
+			time.Sleep(100 * time.Second)
+		}
+		before := sink.of("busy")
+		time.Sleep(2*6*time.Minute - 200*time.Second + 3*time.Second) // finishSeries has begun
+		if n := sink.of("busy"); n == before || n == before+900 {
+			t.Fatalf("%d repeats are being written", n-before)
+		}
+		say("quiet", "data")
+		time.Sleep(time.Second)
+		if sink.of("quiet") != 1 {
+			t.Errorf("the event of another namespace waits for the repeats: written %d", sink.of("busy")-before)
+		}
+	})
+}
+
+// An event that no longer exists is created again, and the API server is asked again when it does not answer.
+func TestAWriteIsTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, limit, failures := fake.NewClientset(), &eventlimit.Limit{Most: 4}, 2
+		client.PrependReactor("create", "events", func(clienttesting.Action) (bool, runtime.Object, error) {
+			if failures--; failures >= 0 {
+				return true, nil, errors.New("connection refused")
+			}
+			return false, nil, nil
+		})
+		startWriting(t, limit, &events.EventSinkImpl{Interface: client.EventsV1()})
+		event := eventIn("app")
+		event.Name = "data.1"
+		_, _ = limit.Sink().Patch(t.Context(), event, []byte(`{"note":"again"}`))
+		time.Sleep(time.Minute)
+		if _, err := client.EventsV1().Events("app").Get(t.Context(), "data.1", metav1.GetOptions{}); err != nil {
+			t.Error(err)
 		}
 	})
 }
