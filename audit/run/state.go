@@ -114,14 +114,13 @@ func (a *Auditor) readRuns(ctx context.Context, s *audit.State) error {
 // mostFinalizers is how many finalizers of a pod are kept. Its kubelet may write any number.
 const mostFinalizers = 10
 
-// split returns the objects of a provisioner's dispatcher and those of others, in namespaces that are
-// served, and those that are its dispatcher's by their label alone.
+// split returns the objects of a provisioner's dispatcher in namespaces that are served, those of other
+// provisioners, and those that are its dispatcher's by their label alone.
 func split[T metav1.Object](all []T, provisioner string, served map[string]bool) (own, others, unserved []T) {
 	for _, obj := range all {
 		switch isOther := config.IsOfAnotherProvisioner(obj.GetLabels(), provisioner); {
-		case isOther && served[obj.GetNamespace()]:
+		case isOther: // of one in a namespace that is not served nothing is kept that could stand for a volume
 			others = append(others, obj)
-		case isOther:
 		case served[obj.GetNamespace()]:
 			own = append(own, obj)
 		default:
