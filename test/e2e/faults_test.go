@@ -132,7 +132,8 @@ func unrecorded(ctx context.Context, claim *corev1.PersistentVolumeClaim) error 
 	}
 	told, err := events(ctx, claim.Namespace, claim.UID)
 	for _, e := range told {
-		if slices.Contains([]string{"ProvisioningSucceeded", "ProvisioningFailed"}, e.Reason) {
+		// kube-controller-manager emits the same reason where its cache does not show the class yet.
+		if slices.Contains([]string{"ProvisioningSucceeded", "ProvisioningFailed"}, e.Reason) && e.ReportingController == "flex-provisioner.io" {
 			return fmt.Errorf("there is the event %s", e.Reason)
 		}
 	}
