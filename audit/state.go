@@ -25,9 +25,10 @@ type State struct {
 	// PVs are those of one provisioner, Others all other PVs. Jobs and Pods are its dispatcher's, in
 	// namespaces that are or were served.
 	PVs, Others []*corev1.PersistentVolume
-	Jobs        []*batchv1.Job
+
+	Jobs []*batchv1.Job
 	// OtherJobs are those of the dispatchers of other provisioners, which may work on the same
-	// storage.
+	// storage. Of one in a namespace that is not served only its name is known.
 	OtherJobs []*batchv1.Job
 	Pods      []*corev1.Pod
 	// UnservedJobs and UnservedPods have the dispatcher's label in other namespaces, where anyone may

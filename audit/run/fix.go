@@ -145,7 +145,7 @@ func (a *Auditor) lookAgain(ctx context.Context, f audit.Finding) (audit.State, 
 	if !slices.ContainsFunc(audit.Check(now), func(again audit.Finding) bool { return again.Kind == f.Kind && again.Volume == f.Volume }) {
 		return now, errors.New("it stands for something by now: a claim, a PersistentVolume or a run of it has appeared")
 	}
-	for _, pv := range slices.Concat(now.PVs, now.Others) {
+	for _, pv := range slices.Concat(now.PVs, now.Others) { // cut.PV keeps no larger source
 		if pv.Spec.PersistentVolumeSource == (corev1.PersistentVolumeSource{}) {
 			return now, fmt.Errorf("the PersistentVolume %s may stand for it: its volume source is larger than %d KiB, and is not compared. Remedy: recreate that PersistentVolume with a shorter one, or delete the volume in the storage", pv.Name, contract.MaxFiles>>10)
 		}

@@ -18,7 +18,8 @@ import (
 // served returns the namespaces in which a dispatcher's Jobs are or were: --namespace and
 // --config-namespaces, those that a class, a PV's config revision or the leader's lease names. Whoever
 // may create Jobs anywhere else labels one like the dispatcher's. All of these names are
-// administrators' or the dispatcher's own: a tenant writes neither classes and PVs nor the lease.
+// administrators' or the dispatcher's own: a tenant writes neither classes and PVs nor the lease. It
+// keeps the names of the classes.
 func (a *Auditor) served(ctx context.Context, s *audit.State) (map[string]bool, error) {
 	out := map[string]bool{a.Namespace: true}
 	classes, err := a.Client.StorageV1().StorageClasses().List(ctx, metav1.ListOptions{})

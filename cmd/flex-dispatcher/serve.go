@@ -59,7 +59,7 @@ func (s *settings) serve(ctx context.Context, cfg *rest.Config) error {
 	if s.controller.ClusterUID, err = admin.ClusterUID(ctx, client); err != nil {
 		return err
 	}
-	limit := &eventlimit.Limit{Most: eventsWaiting}
+	limit := eventlimit.New(eventsWaiting)
 	recorder, stopEvents, err := recordEvents(ctx, cfg, limit, s.Provisioner)
 	if err != nil {
 		return err

@@ -30,8 +30,9 @@ import (
 // maxNote is the API server's limit on an event's note, in bytes, with room for an ellipsis.
 const maxNote = 1020
 
-// emit emits one event about an object. related is that of causeOf, or nil. A note quotes what others have written, and a reason may be what a kubelet says: nothing in them may
-// move the cursor of a terminal.
+// emit emits one event about an object. related is that of causeOf, or nil. A note quotes what others
+// have written, and a reason may be what a kubelet says: nothing in them may move the cursor of a
+// terminal.
 func (a *Actor) emit(regarding, related runtime.Object, kind, why, note string) {
 	why, note = quote.Line(why), quote.Lines(note)
 	if len(note) > maxNote {
@@ -44,8 +45,9 @@ func (a *Actor) emit(regarding, related runtime.Object, kind, why, note string) 
 	a.Recorder.Eventf(regarding, related, kind, why, reason.ActionOf(why, note), "%s", note)
 }
 
-// causeOf returns what an event is related to: if it is about a claim, the Job or ConfigMap that is the
-// cause, and otherwise the claim, as which namespace it is counted (internal/eventlimit).
+// causeOf returns what an event is related to. For an event about a claim that is the Job or ConfigMap
+// that is its cause. For any other it is the claim: the event is counted for the claim's namespace
+// (internal/eventlimit).
 func causeOf(o *observe.Observation, regarding, of runtime.Object) runtime.Object {
 	if _, isClaim := regarding.(*corev1.PersistentVolumeClaim); isClaim {
 		return of

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
@@ -45,6 +46,29 @@ func TestWhatIsLeftIsReportedAlsoWhereEventsAreDropped(t *testing.T) {
 		w.Advance(24 * time.Hour)
 		if w.Storage[string(claim.UID)] && len(w.Events.About("", "LeftBehind")) == 0 {
 			w.T.Error("the volume stays in the storage, no record is held, and no event says so")
+		}
+	})
+}
+
+// Nothing is known of a pod without its Job once its finalizer is removed, either.
+func TestWhatAnOrphanLeavesIsReportedAlsoWhereEventsAreDropped(t *testing.T) {
+	inWorld(t, func(w *world) {
+		drops := &full{now: time.Now}
+		w.recorder = func(inner events.EventRecorder) events.EventRecorder {
+			drops.EventRecorder = inner
+			return drops
+		}
+		w.runningPod(worksBeforePV)
+		claim := w.Claim("data")
+		w.Advance(5 * time.Second)
+		drops.until = time.Now().Add(90 * time.Second)
+		w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Always(fakecluster.Fails(78, ""))}
+		fakecluster.Vanish(w, fakecluster.List[*batchv1.Job](w)[0])
+		w.Advance(2 * time.Minute)
+		fakecluster.Delete(w, fakecluster.User, claim)
+		w.Advance(5 * time.Hour)
+		if w.Storage[string(claim.UID)] && len(w.Events.About("", "LeftBehind")) == 0 {
+			t.Error("the volume stays in the storage, and no event says so")
 		}
 	})
 }

@@ -1,7 +1,6 @@
 package eventlimit
 
 import (
-	"context"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -9,6 +8,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/tools/reference"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/ptr"
 )
 
@@ -21,21 +21,23 @@ import (
 // new event needs (finishSeries in tools/events/event_broadcaster.go). A tenant held up the events of all
 // others by that for minutes. So the Sink only takes a write, and Write carries it out.
 type Limit struct {
-	// Most is how many writes may wait or be under way.
-	Most int64
 	// Dropped is called with the type of each event that is dropped; nil: it is not.
 	Dropped func(eventType string)
 
+	most int
+	// namespaces are those whose writes wait. One write of each is under way at a time: a repeat is not
+	// written before its event.
+	namespaces workqueue.TypedInterface[string]
+
 	mu      sync.Mutex
-	queues  map[string][]write // by namespaceOf
-	waiting []string           // the namespaces whose writes wait
-	changed chan struct{}      // has a token when a write came
-	pending int64
-	of      map[string]int64 // by namespaceOf
+	writes  map[string][]write // by namespaceOf, with the one that is under way
+	pending int                // how many these are
 }
 
-// write is one write of an event.
-type write func(context.Context, events.EventSink) error
+// New returns a Limit of this many writes that wait or are under way.
+func New(most int) *Limit {
+	return &Limit{most: most, namespaces: workqueue.NewTyped[string](), writes: map[string][]write{}}
+}
 
 // Sink returns a sink that takes writes, which Write carries out later.
 func (l *Limit) Sink() events.EventSink { return sink{l} }
@@ -44,13 +46,13 @@ func (l *Limit) Sink() events.EventSink { return sink{l} }
 func (l *Limit) Recorder(inner events.EventRecorder) *Recorder { return &Recorder{inner, l} }
 
 func (l *Limit) isFull(eventType, namespace string) bool {
-	most := l.Most
+	most := l.most
 	if eventType == corev1.EventTypeNormal {
 		most /= 2
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.pending >= most && l.of[namespace] > 0
+	return l.pending >= most && len(l.writes[namespace]) > 0
 }
 
 func (l *Limit) drop(eventType string) {

@@ -53,7 +53,8 @@ func (r *recorder) Eventf(_, _ runtime.Object, _, reason, _, _ string, _ ...any)
 func TestNormalEventsAreDroppedBeforeWarnings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var dropped []string
-		limit := &eventlimit.Limit{Most: 4, Dropped: func(eventType string) { dropped = append(dropped, eventType) }}
+		limit := eventlimit.New(4)
+		limit.Dropped = func(eventType string) { dropped = append(dropped, eventType) }
 		var recorded recorder
 		r, writes := limit.Recorder(&recorded), make(blocked)
 		sink := limit.Sink()
@@ -108,7 +109,7 @@ func claimIn(namespace string) *corev1.ObjectReference {
 // others dropped, and held up what waits for an event about what is left in the storage.
 func TestEventsOfOneNamespaceDropNoneOfOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		limit := &eventlimit.Limit{Most: 4}
+		limit := eventlimit.New(4)
 		var recorded recorder
 		r, writes := limit.Recorder(&recorded), make(blocked)
 		sink := limit.Sink()
@@ -140,7 +141,7 @@ func TestEventsOfOneNamespaceDropNoneOfOthers(t *testing.T) {
 // Events about all PersistentVolumes are in one namespace, and those about Jobs in that of their config.
 func TestEventsAboutVolumesAndJobsOfOneTenantDropNoneOfOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		limit := &eventlimit.Limit{Most: 4}
+		limit := eventlimit.New(4)
 		var recorded recorder
 		r, writes := limit.Recorder(&recorded), make(blocked)
 		pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv"}}
@@ -171,7 +172,7 @@ func TestEventsAboutVolumesAndJobsOfOneTenantDropNoneOfOthers(t *testing.T) {
 // scheduler, the dispatcher itself. The Job that is the cause changes as well.
 func TestAnEventIsARepeatAlsoIfItsObjectsHaveChanged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		client, limit := fake.NewClientset(), &eventlimit.Limit{Most: 4}
+		client, limit := fake.NewClientset(), eventlimit.New(4)
 		startWriting(t, limit, &events.EventSinkImpl{Interface: client.EventsV1()})
 		broadcaster := events.NewBroadcaster(limit.Sink())
 		defer broadcaster.Shutdown()
@@ -236,7 +237,7 @@ func (s *slow) of(namespace string) int {
 // needs. The repeats of one tenant held up the events of all others for minutes.
 func TestRepeatsOfOneNamespaceHoldUpNoEventOfOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		limit, sink := &eventlimit.Limit{Most: 10_000}, &slow{}
+		limit, sink := eventlimit.New(10_000), &slow{}
 		startWriting(t, limit, sink)
 		broadcaster := events.NewBroadcaster(limit.Sink())
 		defer broadcaster.Shutdown()
@@ -270,7 +271,7 @@ func TestRepeatsOfOneNamespaceHoldUpNoEventOfOthers(t *testing.T) {
 // An event that no longer exists is created again, and the API server is asked again when it does not answer.
 func TestAWriteIsTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		client, limit, failures := fake.NewClientset(), &eventlimit.Limit{Most: 4}, 2
+		client, limit, failures := fake.NewClientset(), eventlimit.New(4), 2
 		client.PrependReactor("create", "events", func(clienttesting.Action) (bool, runtime.Object, error) {
 			if failures--; failures >= 0 {
 				return true, nil, errors.New("connection refused")

@@ -13,139 +13,102 @@ import (
 
 const (
 	// tries is how often a write is tried that the API server does not answer, pause how long after
-	// another.
+	// another. They are those of client-go's broadcaster.
 	tries = 12
 	pause = 10 * time.Second
 )
+
+// verb is a method of events.EventSink.
+type verb func(events.EventSink, context.Context, *eventsv1.Event) (*eventsv1.Event, error)
+
+// write is one write of an event.
+type write struct {
+	do    verb
+	event *eventsv1.Event
+}
 
 // sink takes the writes of a broadcaster.
 type sink struct{ limit *Limit }
 
 // Create implements events.EventSink. Its event was not dropped by the Recorder.
 func (s sink) Create(_ context.Context, event *eventsv1.Event) (*eventsv1.Event, error) {
-	stored := event.DeepCopy()
-	s.limit.put(event, func(ctx context.Context, to events.EventSink) error {
-		_, err := to.Create(ctx, stored)
-		return err
-	})
-	return event, nil
+	return s.limit.put(event, events.EventSink.Create), nil
 }
 
 // Update implements events.EventSink.
 func (s sink) Update(_ context.Context, event *eventsv1.Event) (*eventsv1.Event, error) {
-	stored := event.DeepCopy()
-	s.limit.put(event, func(ctx context.Context, to events.EventSink) error {
-		_, err := to.Update(ctx, stored)
-		return err
-	})
-	return event, nil
+	return s.limit.put(event, events.EventSink.Update), nil
 }
 
 // Patch implements events.EventSink. It counts the repeats of an event, and is dropped while too many
-// writes wait. An event that no longer exists is created again.
+// writes wait. An event that no longer exists is created again, as the broadcaster would (recordEvent).
 func (s sink) Patch(_ context.Context, event *eventsv1.Event, data []byte) (*eventsv1.Event, error) {
 	if s.limit.isFull(event.Type, namespaceOf(&event.Regarding, event.Related)) {
 		s.limit.drop(event.Type)
 		return event, nil
 	}
-	stored := event.DeepCopy()
-	s.limit.put(event, func(ctx context.Context, to events.EventSink) error {
-		_, err := to.Patch(ctx, stored, data)
+	return s.limit.put(event, func(to events.EventSink, ctx context.Context, stored *eventsv1.Event) (*eventsv1.Event, error) {
+		patched, err := to.Patch(ctx, stored, data)
 		if apierrors.IsNotFound(err) {
 			stored.ResourceVersion = ""
-			_, err = to.Create(ctx, stored)
+			return to.Create(ctx, stored)
 		}
-		return err
-	})
-	return event, nil
+		return patched, err
+	}), nil
 }
 
-// put lets a write wait.
-func (l *Limit) put(event *eventsv1.Event, do write) {
+// put lets a write wait. It returns the event, of which the broadcaster goes on to count the repeats: what
+// is written is a copy.
+func (l *Limit) put(event *eventsv1.Event, do verb) *eventsv1.Event {
 	namespace := namespaceOf(&event.Regarding, event.Related)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.of == nil {
-		l.of, l.queues = map[string]int64{}, map[string][]write{}
-	}
-	if len(l.queues[namespace]) == 0 {
-		l.waiting = append(l.waiting, namespace)
-	}
-	l.queues[namespace] = append(l.queues[namespace], do)
+	l.writes[namespace] = append(l.writes[namespace], write{do, event.DeepCopy()})
 	l.pending++
-	l.of[namespace]++
-	l.notify()
+	l.namespaces.Add(namespace)
+	return event
 }
 
-// notify lets one writer look for a write.
-func (l *Limit) notify() {
-	select {
-	case l.signal() <- struct{}{}:
-	default:
-	}
-}
-
-func (l *Limit) signal() chan struct{} {
-	if l.changed == nil {
-		l.changed = make(chan struct{}, 1)
-	}
-	return l.changed
-}
-
-// next takes the first write of the namespace that waits longest, or nil and what has a token when there
-// may be one.
-func (l *Limit) next() (namespace string, do write, changed <-chan struct{}) {
+// first returns the write of a namespace that waits longest.
+func (l *Limit) first(namespace string) write {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.waiting) == 0 {
-		return "", nil, l.signal()
-	}
-	namespace, l.waiting = l.waiting[0], l.waiting[1:]
-	queue := l.queues[namespace]
-	if do = queue[0]; len(queue) == 1 {
-		delete(l.queues, namespace)
-	} else {
-		l.queues[namespace] = queue[1:]
-		l.waiting = append(l.waiting, namespace)
-	}
-	if len(l.waiting) > 0 {
-		l.notify()
-	}
-	return namespace, do, nil
+	return l.writes[namespace][0]
 }
 
-// done counts a write no longer.
+// done removes the first write of a namespace, whose next comes after those of the others.
 func (l *Limit) done(namespace string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.pending--
-	if l.of[namespace]--; l.of[namespace] == 0 {
-		delete(l.of, namespace)
+	if left := l.writes[namespace][1:]; len(left) > 0 {
+		l.writes[namespace] = left
+		l.namespaces.Add(namespace)
+	} else {
+		delete(l.writes, namespace)
 	}
+	l.namespaces.Done(namespace)
 }
 
-// Write carries out writes, one after the other, until ctx ends. Several may run.
+// Write carries out writes, one after the other, until ctx ends. Several may run, with the same ctx.
 func (l *Limit) Write(ctx context.Context, to events.EventSink) {
-	for ctx.Err() == nil {
-		namespace, do, changed := l.next()
-		if do == nil {
-			select {
-			case <-ctx.Done():
-			case <-changed:
-			}
-			continue
+	defer context.AfterFunc(ctx, l.namespaces.ShutDown)()
+	for {
+		namespace, ended := l.namespaces.Get()
+		if ended || ctx.Err() != nil {
+			return
 		}
-		if err := writeOne(ctx, to, do); err != nil && ctx.Err() == nil {
+		if err := l.first(namespace).carryOut(ctx, to); err != nil && ctx.Err() == nil {
 			klog.FromContext(ctx).Error(err, "Failed to write an event", "namespace", namespace)
 		}
 		l.done(namespace)
 	}
 }
 
-// writeOne carries out one write, and tries it again while the API server does not answer.
-func writeOne(ctx context.Context, to events.EventSink, do write) error {
+// carryOut tries a write again while the API server does not answer.
+func (w write) carryOut(ctx context.Context, to events.EventSink) error {
 	for n := 1; ; n++ {
-		err := do(ctx, to)
+		_, err := w.do(to, ctx, w.event)
 		if err == nil || n == tries || errors.As(err, new(apierrors.APIStatus)) {
 			return err
 		}
