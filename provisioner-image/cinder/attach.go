@@ -51,11 +51,20 @@ func (b *Backend) attachment(ctx context.Context, v volume.Volume, a volume.Acce
 	if err == nil || errors.Is(err, errNeedsServer) {
 		return made, err
 	}
-	// The answer may have been lost, or an overlapping run may have attached the volume first.
-	if ours, getErr := b.ownAttachments(ctx, v); getErr == nil && len(ours) > 0 {
+	return b.attachedSince(ctx, v, err)
+}
+
+// attachedSince returns the attachment that Cinder has made although the request failed: the answer may have
+// been lost, or an overlapping run of the same claim may have attached the volume first.
+func (b *Backend) attachedSince(ctx context.Context, v volume.Volume, failed error) (Attachment, error) {
+	now, err := b.cinder.Get(ctx, v.ID)
+	if err != nil || now.UID() != v.UID() {
+		return Attachment{}, failed
+	}
+	if ours, err := b.ownAttachments(ctx, now); err == nil && len(ours) > 0 {
 		return ours[0], nil
 	}
-	return Attachment{}, err
+	return Attachment{}, failed
 }
 
 // ownAttachments lists the volume's attachments, first those that export it. The volume is the

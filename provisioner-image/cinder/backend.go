@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"sync"
 
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder/place"
@@ -107,27 +106,24 @@ func notFree(v volume.Volume) error {
 	}
 }
 
-// Assign waits until Cinder is no longer working on the volume, releases it and replaces its
-// metadata, unless someone else uses it.
-func (b *Backend) Assign(
-	ctx context.Context, v volume.Volume, a volume.Access, change func(metadata map[string]string),
-) (volume.Volume, error) {
-	v, err := b.untilIdle(ctx, v)
-	if err == nil {
-		v, err = b.release(ctx, v, a)
-	}
+// Release removes the volume's export, and returns the volume as it is then.
+func (b *Backend) Release(ctx context.Context, v volume.Volume, a volume.Access) (volume.Volume, error) {
+	v, err := b.reclaim(ctx, v, a)
 	if err == nil {
 		v, err = b.released(ctx, v)
 	}
-	if err != nil {
-		return v, err
+	return v, err
+}
+
+// Mark replaces the volume's metadata when Cinder is no longer working on it: what a driver returns of a
+// new volume may hold the metadata that it had before.
+func (b *Backend) Mark(ctx context.Context, v volume.Volume, metadata map[string]string) (volume.Volume, error) {
+	v, err := b.untilIdle(ctx, v)
+	if err == nil {
+		err = b.cinder.SetMetadata(ctx, v.ID, metadata)
 	}
-	metadata := map[string]string{}
-	maps.Copy(metadata, v.Metadata)
-	change(metadata)
-	if err := b.cinder.SetMetadata(ctx, v.ID, metadata); err != nil {
-		return v, err
+	if err == nil {
+		v.Metadata = metadata
 	}
-	v.Metadata = metadata
-	return v, nil
+	return v, err
 }

@@ -7,23 +7,9 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-// Delete releases the volume, deletes it and waits until it no longer exists. The volume was found some
-// time ago, at the beginning of a batch: it may be another claim's by now, which has adopted it.
+// Delete releases the volume, deletes it and waits until it no longer exists.
 func (b *Backend) Delete(ctx context.Context, v volume.Volume, a volume.Access) error {
-	of := v.UID()
-	v, err := b.cinder.Get(ctx, v.ID)
-	if err == nil {
-		err = checkStillOf(of, v)
-	}
-	if err == nil {
-		v, err = b.untilIdle(ctx, v)
-	}
-	if err == nil {
-		v, err = b.release(ctx, v, a)
-	}
-	if err == nil {
-		err = checkStillOf(of, v)
-	}
+	v, err := b.reclaim(ctx, v, a)
 	if err == nil && v.Status == inUse {
 		err = inUseBy(v, "an unknown client")
 	}
@@ -34,6 +20,27 @@ func (b *Backend) Delete(ctx context.Context, v volume.Volume, a volume.Access) 
 		_, err = b.poll(ctx, v, deleting, isDeleted)
 	}
 	return err
+}
+
+// reclaim waits until Cinder is no longer working on the volume, and removes its export. The volume was
+// found some time ago, at the beginning of a batch: it may be another claim's by now, which has adopted
+// it, and then it is left as it is.
+func (b *Backend) reclaim(ctx context.Context, v volume.Volume, a volume.Access) (volume.Volume, error) {
+	of := v.UID()
+	v, err := b.cinder.Get(ctx, v.ID)
+	if err == nil {
+		v, err = b.untilIdle(ctx, v)
+	}
+	if err == nil {
+		err = checkStillOf(of, v)
+	}
+	if err == nil {
+		v, err = b.release(ctx, v, a)
+	}
+	if err == nil {
+		err = checkStillOf(of, v)
+	}
+	return v, err
 }
 
 func checkStillOf(uid string, v volume.Volume) error {

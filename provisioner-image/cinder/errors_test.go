@@ -109,6 +109,8 @@ func TestAnswerBecomesKindOfFailure(t *testing.T) {
 		"too new":       {406, `{"computeFault":{"code":406,"message":"Version 3.99 is not supported by the API."}}`, volume.Misconfigured, "3.99"},
 		"conflict":      {409, `{"conflictingRequest":{"code":409,"message":"busy"}}`, volume.Busy, "busy"},
 		"quota":         {413, `{"overLimit":{"code":413,"message":"VolumeLimitExceeded"}}`, volume.Full, "VolumeLimitExceeded"},
+		"too many":      {413, `{"overLimitFault":{"code":413,"message":"This request was rate-limited."}}`, volume.Unavailable, "rate-limited"},
+		"proxy's limit": {413, `<h1>413</h1>`, volume.Unavailable, "HTTP 413"},
 		"too often":     {429, ``, volume.Unavailable, "HTTP 429"},
 		"broken":        {500, `{"computeFault":{"code":500,"message":"The server has either erred"}}`, volume.Unavailable, "erred"},
 		"proxy":         {503, `<h1>503</h1>`, volume.Unavailable, "HTTP 503"},

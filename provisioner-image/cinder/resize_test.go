@@ -101,7 +101,7 @@ func TestExtendThatFailsEndsNoReservation(t *testing.T) {
 		server.Instead = func(r *http.Request) *cindertest.Reply {
 			if r.Method == http.MethodPost {
 				if posts++; posts == 2 {
-					return &cindertest.Reply{Status: status}
+					return &cindertest.Reply{Status: status, Body: `{"overLimit":{"message":"refused"}}`}
 				}
 			}
 			return nil

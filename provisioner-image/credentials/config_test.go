@@ -56,7 +56,7 @@ func TestFromConfigReadsTheCloudProvidersFormat(t *testing.T) {
 		},
 		"an endpoint type that is none": {
 			config: "[Global]\nauth-url=http://k/v3\nusername=u\npassword=p\ntenant-id=1f\nos-endpoint-type=private",
-			fault:  `endpoint type "private"`,
+			fault:  `the endpoint type must be`,
 		},
 		"an application credential without a name": {
 			config: "[Global]\nauth-url=http://k/v3\napplication-credential-secret=hush", fault: "neither an ID nor a name",

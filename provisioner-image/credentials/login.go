@@ -94,7 +94,7 @@ func (l Login) checkKeystone() error {
 	switch l.EndpointType {
 	case "", "public", "internal", "admin":
 	default:
-		faults = append(faults, fmt.Errorf("endpoint type %q must be public, internal or admin", l.EndpointType))
+		faults = append(faults, errors.New("the endpoint type must be public, internal or admin"))
 	}
 	return errors.Join(append(faults, l.checkWho(), l.checkProject())...)
 }

@@ -41,9 +41,6 @@ func TLSFault(err error) string {
 	if e, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return "the server's certificate " + certificateFault(e.Err)
 	}
-	if _, ok := errors.AsType[tls.AlertError](err); ok {
-		return "the server refused the TLS connection: if it requires a client certificate, name one (cert-file and key-file)"
-	}
 	return ""
 }
 

@@ -144,7 +144,7 @@ func TestNVMeNameOfTheConfigIsTheOneThatNodesConnectBy(t *testing.T) {
 // Names, metadata, hints and zone are read, and a claim's text in them is made harmless.
 func TestPropertiesDescribeTheVolume(t *testing.T) {
 	task, err := with(t, map[string]string{
-		"volume-name": "{cluster}-{claim-namespace}-{claim-name}", "volume-metadata": "team=blue, from={storage-class}",
+		"volume-name": " {cluster}-{claim-namespace}-{claim-name} ", "volume-metadata": "team=blue, from={storage-class}",
 		"scheduler-hints": `{"same_host": ["a"], "query": "[\"=\", \"$free\", 1]"}`, "availability": "selected-node",
 		"snapshot": "s-1", "adopt": "shop/data: v-1",
 	}, func(r *contract.Requests, _ fstest.MapFS) {

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"net/url"
 	"path"
+	"regexp"
 	"strings"
 
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/credentials"
@@ -65,10 +66,18 @@ func loginFrom(in Sources, c class, name string, data []byte) (credentials.Login
 	return credentials.FromClouds(name, data, which, in.secret)
 }
 
+// fileName matches what may be the name of a file, and is repeated in errors. A client key that was written
+// in the place of its file's name once stood in the events of every claim.
+var fileName = regexp.MustCompile(`^[A-Za-z0-9._/-]{1,100}$`)
+
 // secret reads a file of the config's files-from-secret. The image has no other files, so a path,
 // such as a cloud config has it that was written for another program, stands for the file of that
 // name in the Secret.
 func (in Sources) secret(name string) ([]byte, error) {
+	if !fileName.MatchString(name) {
+		return nil, errors.New("the login does not name a file of the Secret: write the certificate or the key to a file of the Secret that the config names in files-from-secret," +
+			" and the name of that file here")
+	}
 	file := path.Base(path.Clean("/" + name))
 	data, err := fs.ReadFile(in.Dir, path.Join(secretDir, file))
 	if err == nil {

@@ -51,6 +51,20 @@ func TestPathOfALoginsFileIsItsNameInTheSecret(t *testing.T) {
 	}
 }
 
+// The error is in an event that users read.
+func TestAKeyInThePlaceOfItsFileIsNotRepeated(t *testing.T) {
+	const key = `-----BEGIN EC PRIVATE KEY-----\nMHcCAQEEIsecret\n-----END EC PRIVATE KEY-----`
+	_, err := with(t, map[string]string{"cloud": "one"}, func(_ *contract.Requests, f fstest.MapFS) {
+		delete(f, "secret/cloud.conf")
+		f["secret/clouds.yaml"] = &fstest.MapFile{Data: []byte(
+			"clouds: {one: {auth: {auth_url: https://k/v3, application_credential_id: i, application_credential_secret: s}, key: \"" + key + "\"}}",
+		)}
+	})
+	if err == nil || strings.Contains(err.Error(), "MHcC") || !strings.Contains(err.Error(), "does not name a file of the Secret") {
+		t.Errorf("error %v", err)
+	}
+}
+
 func TestPropertyCloudNamesTheSectionOfACloudConfig(t *testing.T) {
 	task, err := with(t, map[string]string{"cloud": "two"}, func(_ *contract.Requests, f fstest.MapFS) {
 		f["secret/cloud.conf"] = &fstest.MapFile{Data: []byte(

@@ -19,7 +19,8 @@ func volumeName(r contract.Request, c class) (string, error) {
 	if c.name == "" {
 		return r.PVName, nil
 	}
-	return expandTemplate("volume-name", c.name, r, c)
+	name, err := expandTemplate("volume-name", c.name, r, c)
+	return strings.TrimSpace(name), err // as Cinder does (validate_name_and_description in cinder/api/openstack/wsgi.py)
 }
 
 // metadata returns the volume's metadata: cluster, claim and PV, and what the class adds.

@@ -83,7 +83,7 @@ func (w *world) batchOf(t *testing.T, verb contract.Verb, claims []int, edit fun
 		request := w.request(verb, func(r *contract.Request) {
 			r.UID, r.PVName, r.Name, r.ClusterUID = uidOf(i), contract.PVName(uidOf(i)), fmt.Sprintf("data-%d", i), clusterUID
 		}).Items[0]
-		object := w.pvOf(t, i)
+		object := w.pvOf(t, uidOf(i))
 		if object == nil {
 			object = skeletonOf(i)
 		}
@@ -104,11 +104,11 @@ func skeletonOf(i int) *corev1.PersistentVolume {
 	return s
 }
 
-// pvOf returns the PV of the i-th claim, or nil.
-func (w *world) pvOf(t *testing.T, i int) *corev1.PersistentVolume {
+// pvOf returns the PV of a claim, or nil.
+func (w *world) pvOf(t *testing.T, uid string) *corev1.PersistentVolume {
 	t.Helper()
 	all := w.pvs(t)
-	at := slices.IndexFunc(all, func(one corev1.PersistentVolume) bool { return one.Name == contract.PVName(uidOf(i)) })
+	at := slices.IndexFunc(all, func(one corev1.PersistentVolume) bool { return one.Name == contract.PVName(uid) })
 	if at < 0 {
 		return nil
 	}

@@ -45,7 +45,7 @@ func TestADeleteAtWorkDeletesNoVolumeThatAnotherClaimHasTaken(t *testing.T) {
 				w := newWorld(t)
 				w.api, w.also = api, map[string]string{"parallel": "1"}
 				w.wantCode(t, w.batch(t, contract.Provision, 3, nil), contract.ExitDone)
-				last := w.pvOf(t, 2)
+				last := w.pvOf(t, uidOf(2))
 				id := last.Annotations["flex-provisioner.io/cinder-volume-id"]
 				counted := w.before(k, func() {
 					last.Status.Phase, last.Spec.PersistentVolumeReclaimPolicy = corev1.VolumeReleased, corev1.PersistentVolumeReclaimRetain

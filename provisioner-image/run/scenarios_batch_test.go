@@ -43,7 +43,7 @@ func (w *world) served(t *testing.T, n int) {
 		if v < 0 || s < 0 {
 			t.Fatalf("claim %d has no volume or no Secret", i)
 		}
-		if id := volumes[v].ID; w.pvOf(t, i).Annotations["flex-provisioner.io/cinder-volume-id"] != id ||
+		if id := volumes[v].ID; w.pvOf(t, uidOf(i)).Annotations["flex-provisioner.io/cinder-volume-id"] != id ||
 			string(secrets[s].Data["node.session.auth.password"]) != cindertest.Password(id) {
 			t.Errorf("volume, Secret and PV of claim %d do not fit together", i)
 		}
@@ -157,7 +157,7 @@ func TestOneVolumeThatCannotBeDeletedHoldsUpNoOther(t *testing.T) {
 	w := newBatchWorld(t)
 	w.api = cinder.Reserve
 	w.batch(t, contract.Provision, claims, nil)
-	w.cinder.AttachServer(w.pvOf(t, held).Annotations["flex-provisioner.io/cinder-volume-id"], "vm-1")
+	w.cinder.AttachServer(w.pvOf(t, uidOf(held)).Annotations["flex-provisioner.io/cinder-volume-id"], "vm-1")
 	result := w.batch(t, contract.Delete, claims, nil)
 	for i := range claims {
 		want := int32(contract.ExitDone)
@@ -288,7 +288,7 @@ func TestBatchFindsWhatAnEarlierRunLeft(t *testing.T) {
 	if lists := w.sent.count("GET /v3/volumes/detail"); lists != 1 {
 		t.Errorf("%d lists", lists)
 	}
-	if got := w.pvOf(t, 0); got.Annotations["flex-provisioner.io/cinder-volume-id"] != ready ||
+	if got := w.pvOf(t, uidOf(0)); got.Annotations["flex-provisioner.io/cinder-volume-id"] != ready ||
 		got.Spec.Capacity.Storage().Cmp(resource.MustParse("3Gi")) != 0 {
 		t.Errorf("the ready volume was not used: %v", got.Annotations)
 	}

@@ -1,11 +1,13 @@
 package run_test
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder/cindertest"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
@@ -29,5 +31,27 @@ func TestSizeThatTheTypeForbidsIsTheClaimsFault(t *testing.T) {
 			t.Errorf("%s: provision of 3 GiB: %+v", api, r)
 		}
 		none(t, w)
+	}
+}
+
+// With 73 or 65 the dispatcher takes the volume for one that has not grown, and a lower request for one
+// that a quota may count. Cinder answers a limit of requests with the status of a used-up quota.
+func TestALimitOfRequestsDoesNotSayThatNothingHasGrown(t *testing.T) {
+	w := newWorld(t)
+	w.provision(t)
+	one(t, w)
+	extended := false
+	w.cinder.Instead = func(r *http.Request) *cindertest.Reply {
+		if r.Method == http.MethodPost {
+			extended = true
+			return nil
+		}
+		if !extended {
+			return nil
+		}
+		return &cindertest.Reply{Status: http.StatusRequestEntityTooLarge, Body: `{"overLimitFault": {"code": 413, "message": "This request was rate-limited."}}`}
+	}
+	if r := w.expand(t); r.Code != contract.ExitUnavailable || !extended {
+		t.Errorf("expand to 7 GiB: %+v", r)
 	}
 }

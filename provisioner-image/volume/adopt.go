@@ -2,6 +2,7 @@ package volume
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -36,21 +37,45 @@ func (k *Keeper) adopt(ctx context.Context, spec Spec) (Volume, error) {
 		access = spec.Former.Access
 		access.Recorded = true
 	}
-	v, err = k.backend.Assign(ctx, v, access, func(metadata map[string]string) {
-		delete(metadata, KeyClusterUID)
-		delete(metadata, keyFormer)
-		maps.Copy(metadata, spec.stamped().Metadata)
-		delete(metadata, keyMade)
-		metadata[keyAdopted] = "true"
-		if spec.Former.UID != "" {
-			metadata[keyFormer] = spec.Former.UID
-		}
-	})
+	if v, err = k.backend.Release(ctx, v, access); err == nil {
+		v, err = k.backend.Mark(ctx, v, spec.adopted(v.Metadata))
+	}
+	if err == nil {
+		err = k.confirmAdopted(ctx, v.ID, spec)
+	}
 	if err != nil {
 		// No ID is returned, so that no rollback removes a volume that is not the claim's.
 		return Volume{}, err
 	}
 	return v, nil
+}
+
+// adopted returns the metadata of a volume that becomes the claim's.
+func (s Spec) adopted(metadata map[string]string) map[string]string {
+	marked := withoutKeys(metadata, KeyClusterUID, keyFormer)
+	maps.Copy(marked, s.stamped().Metadata)
+	delete(marked, keyMade)
+	marked[keyAdopted] = "true"
+	if s.Former.UID != "" {
+		marked[keyFormer] = s.Former.UID
+	}
+	return marked
+}
+
+// confirmAdopted returns an error if the volume is not the claim's own, or another client has begun to use
+// it. No storage changes marks on the condition that they are still as they were read: where a claim is
+// deleted and created again while its run adopts, the run of the new one may have marked and exported the
+// volume in between. Its marks are lost then, and those of this claim are removed: an undo would end the
+// export by them, and later a claim would be given the volume anew.
+func (k *Keeper) confirmAdopted(ctx context.Context, id string, spec Spec) error {
+	v, err := k.backend.Get(ctx, id)
+	if err != nil || v.UID() == spec.UID && v.State == Free {
+		return err
+	}
+	if v.UID() == spec.UID {
+		_, err = k.backend.Mark(ctx, v, unmarked(v.Metadata))
+	}
+	return errors.Join(&Error{Kind: Busy, Doing: "adopt volume " + id, Said: "another client has begun to use it"}, err)
 }
 
 func refuseAdoption(spec Spec, reason string) error {
@@ -123,18 +148,37 @@ const keyPrefix = "flex-provisioner.io/"
 // releaseAdopted removes the claim's marks from an adopted volume, or makes them those of the claim that
 // it belonged to before. The volume and its content stay.
 func (k *Keeper) releaseAdopted(ctx context.Context, v Volume, a Access) error {
-	_, err := k.backend.Assign(ctx, v, a, func(metadata map[string]string) {
-		former := metadata[keyFormer]
-		maps.DeleteFunc(metadata, func(key, _ string) bool {
-			return key == keyFormer || former == "" && strings.HasPrefix(key, keyPrefix)
-		})
+	of := v.UID()
+	v, err := k.backend.Release(ctx, v, a)
+	if err != nil {
+		return IgnoreGone(err)
+	}
+	metadata := unmarked(v.Metadata)
+	if former := v.Metadata[keyFormer]; former != "" {
+		metadata = withoutKeys(v.Metadata, keyFormer)
 		for key, value := range metadata {
 			if strings.HasPrefix(key, keyPrefix) {
-				metadata[key] = strings.ReplaceAll(value, v.UID(), former) // in the name of its PV, too
+				metadata[key] = strings.ReplaceAll(value, of, former) // in the name of its PV, too
 			}
 		}
-	})
+	}
+	_, err = k.backend.Mark(ctx, v, metadata)
 	return IgnoreGone(err)
+}
+
+// unmarked returns the metadata without the keys that only runs write.
+func unmarked(metadata map[string]string) map[string]string {
+	rest := withoutKeys(metadata)
+	maps.DeleteFunc(rest, func(key, _ string) bool { return strings.HasPrefix(key, keyPrefix) })
+	return rest
+}
+
+// withoutKeys returns a copy of the metadata without the keys.
+func withoutKeys(metadata map[string]string, keys ...string) map[string]string {
+	rest := map[string]string{}
+	maps.Copy(rest, metadata)
+	maps.DeleteFunc(rest, func(key, _ string) bool { return slices.Contains(keys, key) })
+	return rest
 }
 
 // OwnersOf returns the UIDs of the claim that a volume belongs to by its metadata, and of the one that it

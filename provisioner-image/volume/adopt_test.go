@@ -94,7 +94,7 @@ func TestAVolumeOfARetainedPVIsAdoptedWithItsExport(t *testing.T) {
 	wanted.Former = volume.Former{UID: "other", Access: volume.Access{ID: "old"}}
 	var called []string
 	s.before = func(method string) error { called = append(called, method); return nil }
-	if v, _, err := keeper.Ensure(t.Context(), wanted); err != nil || v.ID != id || v.UID() != uid || !slices.Contains(called, "Assign "+id+"old") {
+	if v, _, err := keeper.Ensure(t.Context(), wanted); err != nil || v.ID != id || v.UID() != uid || !slices.Contains(called, "Release "+id+"old") {
 		t.Errorf("%+v, %v, called %q", v, err, called)
 	}
 }
@@ -103,7 +103,7 @@ func TestAVolumeOfARetainedPVIsAdoptedWithItsExport(t *testing.T) {
 func TestAdoptionThatFailsNamesNoVolume(t *testing.T) {
 	s := newStorage()
 	id := s.add(volume.Free, nil)
-	s.before = failing("Assign", volume.Unavailable)
+	s.before = failing("Mark", volume.Unavailable)
 	keeper, _ := s.keeper()
 	if v, _, err := keeper.Ensure(t.Context(), adoption(id)); !volume.Is(err, volume.Unavailable) || v.ID != "" {
 		t.Errorf("volume %q, %v", v.ID, err)

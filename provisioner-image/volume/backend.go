@@ -25,9 +25,11 @@ type Backend interface {
 	// of an earlier run, if there is one. It returns the Access to record. With a recorded Access
 	// it makes nothing, and returns the Connection of that export.
 	Export(ctx context.Context, v Volume, a Access) (Connection, Access, error)
-	// Assign removes the volume's export, if there is one, and changes the metadata, which say
-	// whose volume it is. It changes none of a volume that is still in use then.
-	Assign(ctx context.Context, v Volume, a Access, change func(metadata map[string]string)) (Volume, error)
+	// Release removes the volume's export, if there is one, and returns the volume as it is then. It
+	// returns an error if the volume is still in use, or is another claim's by now.
+	Release(ctx context.Context, v Volume, a Access) (Volume, error)
+	// Mark replaces the metadata, which say whose volume it is.
+	Mark(ctx context.Context, v Volume, metadata map[string]string) (Volume, error)
 	// Resize grows the volume to at least that size, in use or not, and waits until it has it. The
 	// export works afterwards as before.
 	Resize(ctx context.Context, v Volume, gib int, a Access) (Volume, error)

@@ -113,7 +113,7 @@ func (k *Keeper) create(ctx context.Context, spec Spec) (Volume, error) {
 	if err != nil || spec.Asked.IsZero() || kept.Metadata[keyMade] != of.stamp || apart(kept.Created, spec.Asked) < clocks/2 {
 		return kept, err
 	}
-	return k.restamp(ctx, kept, spec)
+	return k.restamp(ctx, kept)
 }
 
 // stamped returns the spec with the marks of cluster and time.
@@ -127,10 +127,10 @@ func (s Spec) stamped() Spec {
 
 // restamp marks the volume by the storage's clock where it differs from ours: a later run would
 // take it for a copy.
-func (k *Keeper) restamp(ctx context.Context, v Volume, spec Spec) (Volume, error) {
-	marked, err := k.backend.Assign(ctx, v, spec.Access, func(metadata map[string]string) {
-		metadata[keyMade] = v.Created.UTC().Format(time.RFC3339Nano)
-	})
+func (k *Keeper) restamp(ctx context.Context, v Volume) (Volume, error) {
+	metadata := maps.Clone(v.Metadata)
+	metadata[keyMade] = v.Created.UTC().Format(time.RFC3339Nano)
+	marked, err := k.backend.Mark(ctx, v, metadata)
 	if err != nil {
 		return v, err
 	}

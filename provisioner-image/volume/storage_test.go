@@ -180,15 +180,20 @@ func (s *storage) Export(
 	return c, a, err
 }
 
-func (s *storage) Assign(
-	_ context.Context, v volume.Volume, a volume.Access, change func(map[string]string),
-) (volume.Volume, error) {
-	err := s.do("Assign "+v.ID+a.ID, func() error {
-		v.Metadata = maps.Clone(v.Metadata)
-		if v.Metadata == nil {
-			v.Metadata = map[string]string{}
+func (s *storage) Release(_ context.Context, v volume.Volume, a volume.Access) (volume.Volume, error) {
+	err := s.do("Release "+v.ID+a.ID, func() error {
+		if s.volumes[v.ID].State == volume.Occupied {
+			v.State = volume.Free
+			s.volumes[v.ID] = v
 		}
-		change(v.Metadata)
+		return nil
+	})
+	return v, err
+}
+
+func (s *storage) Mark(_ context.Context, v volume.Volume, metadata map[string]string) (volume.Volume, error) {
+	err := s.do("Mark "+v.ID, func() error {
+		v.Metadata = maps.Clone(metadata)
 		s.volumes[v.ID] = v
 		return nil
 	})

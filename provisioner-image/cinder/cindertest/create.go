@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"slices"
+	"strings"
 )
 
 func (s *Server) create(r *http.Request) answer {
@@ -25,7 +26,7 @@ func (s *Server) create(r *http.Request) answer {
 			return *refused
 		}
 	}
-	v := s.add(want.Name, want.Type, *want.Size, want.Metadata)
+	v := s.add(strings.TrimSpace(want.Name), want.Type, *want.Size, want.Metadata)
 	v.Zone = zone
 	v.Source, v.Snapshot = orNull(want.Source), orNull(want.Snapshot)
 	return answer{http.StatusAccepted, map[string]any{"volume": s.shown(v)}}

@@ -79,15 +79,28 @@ func Of(err error, doing string, special Kinds) error {
 				answer.Actual, to),
 		}
 	}
+	return &volume.Error{Kind: kindOf(answer, special), Doing: doing, Said: MessageIn(answer) + retryAfter(answer), RequestID: RequestID(answer)}
+}
+
+// kindOf returns what an answer means to a request.
+func kindOf(answer gophercloud.ErrUnexpectedResponseCode, special Kinds) volume.Kind {
 	kind, ok := special[answer.Actual]
 	if !ok {
 		kind = kindOfStatus(answer.Actual)
 	}
-	if kind == volume.Gone && !IsOfAResource(answer.Body) {
-		kind = volume.Unavailable // an ingress once answered so for minutes, and volumes counted as deleted
+	switch {
+	case kind == volume.Gone && !IsOfAResource(answer.Body):
+		return volume.Unavailable // an ingress once answered so for minutes, and volumes counted as deleted
+	case answer.Actual == http.StatusRequestEntityTooLarge && !isOfQuota(answer.Body):
+		return volume.Unavailable // a GET after an extend was answered so, and a volume that had grown counted as one that had not
+	default:
+		return kind
 	}
-	return &volume.Error{Kind: kind, Doing: doing, Said: MessageIn(answer) + retryAfter(answer), RequestID: RequestID(answer)}
 }
+
+// isOfQuota reports whether an answer 413 is about a quota (Fault in cinder/api/openstack/wsgi.py). Others
+// are about a limit of requests (OverLimitFault, there), or a proxy's.
+func isOfQuota(body []byte) bool { return bytes.Contains(body, []byte(`"overLimit"`)) }
 
 // longestAddress is how much of an address that an answer names is repeated, in bytes.
 const longestAddress = 200
