@@ -16,7 +16,7 @@ TOOL := go tool -modfile=tools.mod
 # The packages whose code shares memory between goroutines. The race detector has nothing to find in the others, and slows them down five times.
 SHARES_MEMORY = $(sort $(dir $(shell grep -rlE '^\s+go \w|\bsync\.|\batomic\.' --include='*.go' --exclude='*_test.go' --exclude-dir={test,hack,fakecluster,cindertest} .)))
 # The tests of these packages that are about concurrency, by their names. make test leaves out those that try every kill point, or that simulate hours. make race has all of them.
-AT_ONCE := AtOnce|Batch|Burst|Cache|Leader|Panic|Parallel|Replica|Restart|Slot|Stop|Watch
+AT_ONCE := AtOnce|Batch|Burst|Cache|HoldUp|Leader|Panic|Replica|Restart|Slot|Stop|Watch
 # A test is over before its garbage matters.
 GO_TEST := GOGC=400 go test -ldflags=-w -p 4 -timeout 20m
 SCRIPTS = $(shell git ls-files '*.sh') .ci/run

@@ -55,10 +55,10 @@ func (w *world) mustServeSoon(ns string, after, few int) {
 	})
 }
 
-// One namespace's 5,000 claims do not hold up another's first, and no claim is reconciled for
+// One namespace's 1,000 claims do not hold up another's first, and no claim is reconciled for
 // nothing.
 func TestABurstInOneNamespaceDoesNotHoldUpAnother(t *testing.T) {
-	const claims, parallel = 5000, 5
+	const claims, parallel = 1000, 5
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works, "max-parallel", fmt.Sprint(parallel))
 		w.Start()

@@ -21,7 +21,7 @@ import (
 )
 
 // usual is how many seeds are simulated each time. SIM_SEEDS asks for more of them.
-const usual = 60
+const usual = 45
 
 const (
 	// fresh: one of so many seeds was never tried.
