@@ -105,39 +105,6 @@ func claimIn(namespace string) *corev1.ObjectReference {
 	return &corev1.ObjectReference{Kind: "PersistentVolumeClaim", Namespace: namespace, Name: "data"}
 }
 
-// A tenant that creates and deletes claims faster than events are written once had the events of all
-// others dropped, and held up what waits for an event about what is left in the storage.
-func TestEventsOfOneNamespaceDropNoneOfOthers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		limit := eventlimit.New(4)
-		var recorded recorder
-		r, writes := limit.Recorder(&recorded), make(blocked)
-		sink := limit.Sink()
-		startWriting(t, limit, writes)
-		begin := func(namespace string) { _, _ = sink.Create(t.Context(), eventIn(namespace)) }
-		for range 9 {
-			begin("busy")
-		}
-		say := func(namespace, reason string) {
-			r.Eventf(&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "data"}}, nil, corev1.EventTypeWarning, reason, "", "")
-		}
-		say("busy", "one more")
-		say("quiet", "first")
-		r.Eventf(&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv"}}, nil, corev1.EventTypeNormal, "of a volume", "", "")
-		begin("quiet")
-		begin("")
-		say("quiet", "second")
-		if !r.IsFull("quiet") || !r.IsFull("") || !r.IsFull("busy") || r.IsFull("other") {
-			t.Error("of a namespace without an event under way none is dropped, and of the others each is")
-		}
-		close(writes)
-		synctest.Wait()
-		if want := []string{"first", "of a volume"}; !slices.Equal(recorded, want) {
-			t.Errorf("recorded %q, want %q", recorded, want)
-		}
-	})
-}
-
 // Events about all PersistentVolumes are in one namespace, and those about Jobs in that of their config.
 func TestEventsAboutVolumesAndJobsOfOneTenantDropNoneOfOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
