@@ -6,6 +6,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/act"
@@ -27,7 +28,8 @@ func (c *Controller) confirm(ctx context.Context, o *observe.Observation, run de
 		member, readiness, err := c.readinessOf(ctx, o, types.UID(uid), run.Name)
 		switch {
 		case err != nil:
-			return 0, err
+			c.leaveOut(ctx, types.UID(uid), err)
+			return c.recheckBlocked(o.Jobs[run.Name]), nil
 		case readiness == decide.Blocked:
 			return c.recheckBlocked(o.Jobs[run.Name]), nil
 		case readiness == decide.Ready:
@@ -43,6 +45,13 @@ func (c *Controller) confirm(ctx context.Context, o *observe.Observation, run de
 	result, err := c.actor.Confirm(ctx, o, run, members...)
 	c.hints.put(o.UID, result.Hint, c.clock.Now())
 	return c.hints.recheck(o.UID, c.clock.Now(), result.RequeueAfter), err
+}
+
+// leaveOut leaves a claim of a batch that cannot be observed to its own reconciliation. Such an error was
+// once reported on the first claim of the batch, which was another tenant's.
+func (c *Controller) leaveOut(ctx context.Context, uid types.UID, err error) {
+	klog.FromContext(ctx).Error(err, "Failed to observe a claim of a batch", "uid", uid)
+	c.queue.Add(uid)
 }
 
 // recheckBlocked returns when a gated Job is looked at again that something keeps from being
@@ -88,7 +97,8 @@ func (c *Controller) readinessOf(ctx context.Context, first *observe.Observation
 }
 
 // record records what a run did, for all the claims that it served at once. That is done when the
-// first of them is reconciled, so that no two write on one Job.
+// first of them is reconciled, so that no two write on one Job. One that cannot be observed is recorded
+// later.
 func (c *Controller) record(ctx context.Context, own act.Ended) (time.Duration, error) {
 	run, all := own.Record.Run, []act.Ended{own}
 	others := run.UIDs[1:]
@@ -102,7 +112,8 @@ func (c *Controller) record(ctx context.Context, own act.Ended) (time.Duration, 
 	for _, uid := range others {
 		o, action, err := c.observeAndDecide(ctx, types.UID(uid), observe.Hint{}, func(*decide.View) {})
 		if err != nil {
-			return 0, err
+			c.leaveOut(ctx, types.UID(uid), err)
+			continue
 		}
 		if record, records := action.(decide.RecordOutcome); records && record.Run.Name == run.Name {
 			all = append(all, act.Ended{O: o, Record: record})

@@ -2,12 +2,15 @@ package controller_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 )
 
@@ -50,4 +53,92 @@ func TestACloneWaitsUntilTheConsentIsKnown(t *testing.T) {
 			})
 		})
 	}
+}
+
+// grantsUntil has an answer until it is broken: then it is not known, or there is an error instead.
+type grantsUntil struct{ broken, fails *bool }
+
+func (g grantsUntil) Allows(context.Context, types.NamespacedName, string) (allowed bool, again time.Time, err error) {
+	switch {
+	case !*g.broken:
+		return true, again, nil
+	case *g.fails:
+		return false, again, errors.New("list the ReferenceGrants in host: context deadline exceeded")
+	default:
+		return false, time.Now().Add(time.Second), nil
+	}
+}
+
+// batchWithClone launches a batch of the claims victim and clone, whose source is in another namespace,
+// and calls broken when it waits at its gate or, if that is late, when its containers have failed.
+func (w *world) batchWithClone(late bool, broken func()) {
+	w.T.Helper()
+	w.SetUpGold(fakecluster.Works, "data-sources", "PersistentVolumeClaim", "max-parallel", "1", "batch-size", "8")
+	w.startWithNodes()
+	source := w.CreateClaim("source", inNamespace("host"))
+	w.Until("the source is bound", 30*time.Second, w.AllBound)
+	w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Works, Takes: time.Minute}
+	w.CreateClaim("first")
+	w.Until("the first pod runs", time.Minute, func() bool { return len(w.RunningPods()) == 1 })
+	w.CreateClaim("victim")
+	w.CreateClaim("clone", func(c *corev1.PersistentVolumeClaim) {
+		c.Annotations = map[string]string{"k8s.io/CloneRequest": source.Namespace + "/" + source.Name}
+	})
+	failing := late
+	w.Images[fakecluster.GoldImage] = fakecluster.Image{Takes: 10 * time.Second, Does: func(r *fakecluster.Run) fakecluster.Exit {
+		if failing {
+			return fakecluster.Exit{Code: 75}
+		}
+		return fakecluster.Works(r)
+	}}
+	w.Until("the batch is there", 2*time.Minute, func() bool { return len(w.CreatedJobs(contract.Provision)) == 3 })
+	if late {
+		w.Until("the batch runs", time.Minute, func() bool { return len(w.RunningPods()) == 1 })
+	}
+	broken()
+	w.Advance(15 * time.Second)
+	failing = false
+	w.Advance(5 * time.Minute)
+}
+
+// Whoever owns a namespace makes its list of grants fail, or take long. The claims of others that shared
+// a Job with a clone of it once waited for that, and its error was reported on them.
+func TestTheGrantsOfATenantHoldUpNoClaimOfItsBatch(t *testing.T) {
+	for name, test := range map[string]struct{ late, fails bool }{
+		"at the gate, not known": {false, false}, "at the gate, an error": {false, true}, "at the end, not known": {true, false}, "at the end, an error": {true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				var broken bool
+				w.options.Grants = grantsUntil{&broken, &test.fails}
+				w.batchWithClone(test.late, func() { broken = true })
+				if !w.IsBound("victim")() {
+					t.Error("the claim of another tenant waits for the grants of the source")
+				}
+				w.MustEmit("PersistentVolumeClaim/victim", reason.WriteFailed, 0)
+				if test.late && test.fails {
+					w.mustTell("PersistentVolumeClaim/clone", reason.SourceRefused, "deadline exceeded", "host/source")
+				}
+			})
+		})
+	}
+}
+
+// The claim of one member could not be read, and no outcome of its batch was recorded.
+func TestAClaimThatCannotBeReadHoldsUpNoOutcomeOfItsBatch(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.SetUpGold(fakecluster.Works, "max-parallel", "1", "batch-size", "8")
+		w.startWithNodes()
+		w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Works, Takes: time.Minute}
+		w.CreateClaim("busy")
+		w.Until("a pod runs", time.Minute, func() bool { return len(w.RunningPods()) == 1 })
+		w.CreateClaim("victim", inNamespace("tenant")) // the first of its batch, since its namespace has no slot
+		w.CreateClaim("other")
+		w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Always(fakecluster.Fails(75, "")), Takes: 10 * time.Second}
+		w.Until("the batch runs", 2*time.Minute, func() bool { return len(w.CreatedJobs(contract.Provision)) == 2 && len(w.RunningPods()) == 1 })
+		w.Server.Forbidden.Store(fakecluster.ClaimNamespace, true)
+		w.Advance(time.Minute)
+		w.MustEmitSome("PersistentVolumeClaim/victim", reason.ProvisioningFailed)
+		w.MustEmit("PersistentVolumeClaim/victim", reason.WriteFailed, 0)
+	})
 }

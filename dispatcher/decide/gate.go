@@ -90,9 +90,6 @@ func (v View) readiness(r Run) (_ Readiness, instead Action) {
 	if v.unconfirmedRun() != nil {
 		return Blocked, nil
 	}
-	if p := v.Provision.Problem; r.Verb == contract.Provision && p != nil && v.Now.Before(p.From) {
-		return Blocked, Wait{Until: p.From, Why: p.Note.String()} // it is not known yet whether anything is in the way
-	}
 	readiness, instead := v.wouldLaunch(r)
 	if readiness == Ready && (r.OtherPod != "" || r.ForeignGate || v.deletesAttached(r)) {
 		return Blocked, nil
@@ -130,7 +127,8 @@ func (v View) wouldLaunch(r Run) (_ Readiness, instead Action) {
 }
 
 // asIfDue returns the View without a run, and with nothing in the way of another that only time
-// takes away: no pause, a slot, and no attachment.
+// takes away: no pause, a slot, and no attachment. A consent that is read again was known at the launch
+// of the run, and holds until it is known to be refused: one tenant's clone once held up all of its batch.
 func (v View) asIfDue(r Run) View {
 	var others []Run
 	for _, other := range v.Runs {
@@ -142,6 +140,9 @@ func (v View) asIfDue(r Run) View {
 	v.Now = v.Now.Add(2 * longestPause)
 	v.Provision.HasSlot, v.Delete.HasSlot, v.Expand.HasSlot = true, true, true
 	v.Volume.Attached = nil
+	if v.Provision.ConsentUnknown {
+		v.Provision.Problem = nil
+	}
 	return v
 }
 

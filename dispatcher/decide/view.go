@@ -201,6 +201,9 @@ const (
 type Target struct {
 	// Problem is why nothing can be launched, nil if nothing is in the way.
 	Problem *Problem
+	// ConsentUnknown is set if the only problem is that it is not known now whether the namespace of a
+	// clone's source consents.
+	ConsentUnknown bool
 	// Revision, Hash and Node of the request as it stands now.
 	Revision, Hash, Node string
 	// HasSlot is set if the UID has been assigned a slot of the class.

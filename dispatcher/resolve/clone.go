@@ -1,7 +1,9 @@
 package resolve
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,22 +23,23 @@ const grantRetry = time.Minute
 
 // resolveSource finds what a claim's volume is to be cloned from. The source's PV is found through
 // the source claim's binding, never through what a user can write. Otherwise a user could read any
-// volume of the storage.
-func (f *Resolver) resolveSource(ctx context.Context, claim *corev1.PersistentVolumeClaim) (*contract.Source, *decide.Problem, error) {
+// volume of the storage. A problem beside the source is that the consent of its namespace is not known.
+func (f *Resolver) resolveSource(ctx context.Context, claim *corev1.PersistentVolumeClaim) (*contract.Source, *decide.Problem) {
 	asked := cluster.CloneSource(claim)
 	name := asked.Name
 	switch {
 	case asked.IsSnapshot:
-		return nil, decide.Problemf(reason.SnapshotNotSupported, "only a CSI driver can restore a VolumeSnapshot").Remedyf("delete the claim, and create it again as the clone of a claim"), nil
+		return nil, decide.Problemf(reason.SnapshotNotSupported, "only a CSI driver can restore a VolumeSnapshot").Remedyf("delete the claim, and create it again as the clone of a claim")
 	case name.Name == "":
-		return nil, nil, nil
+		return nil, nil
 	}
 	source := f.Caches.Claims.Named(name.String())
-	if p, err := f.refuseSource(ctx, name, claim.Namespace, source != nil); p != nil || err != nil {
-		return nil, p, err
+	consent, unknown := f.refuseSource(ctx, name, claim.Namespace, source != nil)
+	if consent != nil && !unknown {
+		return nil, consent
 	}
 	if source == nil {
-		return nil, decide.Problemf(reason.SourceNotFound, "the source claim %s does not exist", quote.Name(name.String())).Remedyf("create it. Or delete this claim, and create it again with another source"), nil
+		return nil, decide.Problemf(reason.SourceNotFound, "the source claim %s does not exist", quote.Name(name.String())).Remedyf("create it. Or delete this claim, and create it again with another source")
 	}
 	pv := f.boundPV(source)
 	if pv == nil {
@@ -44,12 +47,12 @@ func (f *Resolver) resolveSource(ctx context.Context, claim *corev1.PersistentVo
 		if source.Status.Phase == corev1.ClaimBound { // its PV is seen later, and enqueues no clones
 			p.RetryAfter = 5 * time.Second
 		}
-		return nil, p, nil
+		return nil, p
 	}
-	if p := refuseMode(claim, name, pv); p != nil {
-		return nil, p, nil
+	if p := cmp.Or(f.refuseProvisioner(name, pv), refuseMode(claim, name, pv)); p != nil {
+		return nil, p
 	}
-	return &contract.Source{Kind: contract.SourceClaim, Namespace: name.Namespace, Name: name.Name, UID: string(source.UID), PVName: pv.Name}, nil, nil
+	return &contract.Source{Kind: contract.SourceClaim, Namespace: name.Namespace, Name: name.Name, UID: string(source.UID), PVName: pv.Name}, consent
 }
 
 // boundPV returns the PV that a claim is bound to, or nil. A user can write spec.volumeName on a
@@ -62,6 +65,17 @@ func (f *Resolver) boundPV(claim *corev1.PersistentVolumeClaim) *corev1.Persiste
 		return nil
 	}
 	return pv
+}
+
+// refuseProvisioner returns the problem that another provisioner has made the volume of a source. It
+// also deletes that, and knows nothing of what this dispatcher clones.
+func (f *Resolver) refuseProvisioner(source types.NamespacedName, pv *corev1.PersistentVolume) *decide.Problem {
+	if !pvs.OfAnotherProvisioner(pv.Annotations, f.Provisioner) {
+		return nil
+	}
+	return decide.Problemf(reason.SourceRefused, "the volume of the source claim %s belongs to the provisioner %s, which could delete it while %s clones it",
+		source, quote.Name(pv.Annotations[contract.AnnProvisionedBy]), f.Provisioner).
+		Remedyf("delete the claim, and create it again with a class of that provisioner, or without a source")
 }
 
 // refuseMode returns the problem that a claim has another volumeMode than its source. A pod writes
@@ -77,24 +91,27 @@ func refuseMode(claim *corev1.PersistentVolumeClaim, source types.NamespacedName
 		Remedyf("delete the claim, and create it again with that of its source")
 }
 
-// refuseSource returns the problem that another namespace does not allow its claim to be cloned. It
-// returns the same problem if no such claim exists there, so that it names no claim. How long it takes
+// refuseSource returns the problem that another namespace does not allow its claim to be cloned, or
+// that it is not known whether it does. For the first it returns the same problem if no such claim exists there, so that it names no claim. How long it takes
 // does: the name, which a user wrote, goes into a request only if a claim has it.
-func (f *Resolver) refuseSource(ctx context.Context, source types.NamespacedName, to string, found bool) (*decide.Problem, error) {
+func (f *Resolver) refuseSource(ctx context.Context, source types.NamespacedName, to string, found bool) (p *decide.Problem, unknown bool) {
 	if source.Namespace == to {
-		return nil, nil //nolint:nilnil // nothing is in the way
+		return nil, false
 	}
-	p := decide.Problemf(reason.SourceRefused, "the source claim %s is in another namespace, which must consent by a "+
+	p = decide.Problemf(reason.SourceRefused, "the source claim %s is in another namespace, which must consent by a "+
 		"gateway.networking.k8s.io ReferenceGrant from PersistentVolumeClaims of %s to the claim. Of many ReferenceGrants there only the first 100 are read, and "+
 		"fewer if they have more than 1 MiB", quote.Name(source.String()), to).Remedyf("create one there, and merge some if there are more")
 	p.RetryAfter = grantRetry
 	if !found {
-		return p, nil
+		return p, false
 	}
 	allowed, again, err := f.Caches.AllowsClone(ctx, source, to)
-	if allowed || err != nil {
-		return nil, err
+	switch {
+	case allowed:
+		return nil, false
+	case err != nil:
+		p.Note = reason.Note{Cause: fmt.Sprintf("it is not known whether the namespace of the source claim %s consents: %v", source, err)}
 	}
 	p.From = again
-	return p, nil
+	return p, err != nil || !again.IsZero()
 }

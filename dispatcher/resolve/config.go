@@ -67,8 +67,10 @@ func (f *Resolver) Provision(ctx context.Context, reader cluster.Reader, claim *
 	if r.Target.Problem = unsupported(claim); r.Target.Problem != nil {
 		return r, nil
 	}
-	if r.Source, r.Target.Problem, err = f.resolveSource(ctx, claim); r.Target.Problem != nil || err != nil {
-		return r, err
+	var problem *decide.Problem
+	if r.Source, problem = f.resolveSource(ctx, claim); r.Source == nil && problem != nil {
+		r.Target.Problem = problem
+		return r, nil
 	}
 	if f.resolveConfig(&r); r.Target.Problem == nil {
 		r.Target.Problem = attributesProblem(claim, r.Config)
@@ -79,6 +81,7 @@ func (f *Resolver) Provision(ctx context.Context, reader cluster.Reader, claim *
 	request := jobs.Request(claim, r.Class, r.Config)
 	request.Source = r.Source
 	r.Target = decide.Target{
+		Problem: problem, ConsentUnknown: problem != nil,
 		Revision: r.Config.Source.Revision(), Hash: jobs.Hash(request, r.Config.RequestKeys), Node: selectedNode(claim, r.Class),
 		RevisionStored: f.isCurrent(r.Config.Source),
 		HasSlot:        f.Slots.IsAssigned(claim.UID, r.Config), MaxAttempts: r.Config.MaxAttempts, Supported: true,
