@@ -38,7 +38,8 @@ const (
 	// ByStart finds the Jobs that have not finished by their config revision and the nodes that they go
 	// to.
 	ByStart = "start"
-	// BySourcePV finds the Jobs that clone the volume of a PV.
+	// BySourcePV finds what clones the volume of a PV: Jobs by the PV's name, pods by its
+	// jobs.SourceKey.
 	BySourcePV = "source-pv"
 	// ByRevision finds the Jobs and PVs that name a config revision.
 	ByRevision = "revision"
@@ -70,7 +71,7 @@ var (
 	configIndexers     = cache.Indexers{ByClass: classOfConfig}
 	revisionIndexers   = cache.Indexers{ByConfig: configOfRevision, ByClass: classOfRevision}
 	jobIndexers        = cache.Indexers{ByUID: uidsOfJob, ByClass: classByLabel, ByUnfinished: classOfUnfinished, ByStart: startOfUnfinished, ByRevision: revisionNamed, ByNode: nodeOfJob, ByKept: classOfKept, BySourcePV: sourcesOfJob}
-	podIndexers        = cache.Indexers{ByJob: jobOfPod, ByUID: uidsOfPod, ByUnfinished: classOfRunningPod}
+	podIndexers        = cache.Indexers{ByJob: jobOfPod, ByUID: uidsOfPod, ByUnfinished: classOfRunningPod, BySourcePV: sourcesOfPod}
 )
 
 func uidOf(obj any) ([]string, error) {
@@ -170,6 +171,10 @@ func sourcesOfJob(obj any) ([]string, error) {
 		return jobs.SourcesOf(job), nil
 	}
 	return nil, nil
+}
+
+func sourcesOfPod(obj any) ([]string, error) {
+	return jobs.SourcesOfPod(obj.(*corev1.Pod)), nil
 }
 
 func configOfRevision(obj any) ([]string, error) {

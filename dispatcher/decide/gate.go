@@ -170,11 +170,12 @@ func (v View) isSameRequest(r Run, l Launch) bool {
 // needsLive reports whether the caches do not prove enough for a confirmation. An undo deletes what
 // no PV stands for, so nothing but the objects themselves shows that the volume is not in use.
 // After a run that failed, a claim that no longer exists would be provisioned and undone again and
-// again while the cache of claims is behind.
+// again while the cache of claims is behind. And a clone would be made of a volume of which a delete
+// has left a part.
 func (v View) needsLive(r Run) bool {
 	switch r.Verb {
 	case contract.Provision:
-		return v.Contested || len(v.Runs) > 1
+		return v.Contested || len(v.Runs) > 1 || r.Clones
 	case contract.Delete:
 		return v.Contested || r.IsUndo()
 	default:

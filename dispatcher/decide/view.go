@@ -127,6 +127,8 @@ type Run struct {
 	OtherPod string
 	// ForeignGate is set if the gated pod waits for another controller, too.
 	ForeignGate bool
+	// Clones is set for the first claim of a gated run that clones volumes.
+	Clones bool
 	// GatedSince is when the gated pod was created.
 	GatedSince time.Time
 	// Unstarted is set if no container of an unfinished run has started, so that it can have done
@@ -151,7 +153,7 @@ type Run struct {
 	RecheckAt time.Time
 	Idle      bool
 	// Void is set if the run is to be cancelled, whatever it is for: waiting cannot help, another
-	// Job finds out when it would start, its gated pod has too little time left, its Job is being
+	// Job finds out when it would start, its gated pod has too little time left, or what it clones is being deleted, its Job is being
 	// deleted, in the background, and its gated pod is not, or it has ended and its pod was replaced.
 	Void bool
 	// Outcome of a run that has ended.

@@ -35,7 +35,7 @@ func UIDs(job *batchv1.Job) []string { return uidsOf(job.Annotations[AnnUIDs], j
 // held them all up, so the annotation of a batch counts only with the hash in its label. A kubelet
 // may also create mirror pods with any label, but its Node is their controller (admitPodCreate).
 func UIDsOfPod(pod *corev1.Pod) []string {
-	if owner := metav1.GetControllerOf(pod); owner != nil && owner.Kind != "Job" || pod.Labels[contract.LabelClaimUID] == "" {
+	if !servesClaims(pod) {
 		return nil
 	}
 	text := pod.Annotations[AnnUIDs]
@@ -45,12 +45,30 @@ func UIDsOfPod(pod *corev1.Pod) []string {
 	return uidsOf(text, pod.Labels)
 }
 
+func servesClaims(pod *corev1.Pod) bool {
+	owner := metav1.GetControllerOf(pod)
+	return (owner == nil || owner.Kind == "Job") && pod.Labels[contract.LabelClaimUID] != ""
+}
+
+// SourcesOfPod returns the keys of the PVs whose volumes a Job's pod clones. One that an older
+// dispatcher made has none, and its Job has the PVs.
+func SourcesOfPod(pod *corev1.Pod) []string {
+	if !servesClaims(pod) {
+		return nil
+	}
+	return keysOf(pod.Labels, LabelSource)
+}
+
+// SourceKey returns the key of a PV as the source of a clone. A PV's name may be longer than that of
+// a label.
+func SourceKey(pv string) string { return hashOf(pv) }
+
 func uidsOf(text string, labels map[string]string) []string {
 	if text != "" {
 		return strings.Split(text, ",")
 	}
 	first := labels[contract.LabelClaimUID]
-	others := slices.DeleteFunc(membersOf(labels), func(uid string) bool { return uid == first })
+	others := slices.DeleteFunc(keysOf(labels, LabelMember), func(uid string) bool { return uid == first })
 	return append([]string{first}, others...)
 }
 
@@ -60,12 +78,12 @@ func hashOfUIDs(text string) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// membersOf returns the UIDs that have a label each.
-func membersOf(labels map[string]string) []string {
+// keysOf returns what has a label each, such as the UIDs of members.
+func keysOf(labels map[string]string, prefix string) []string {
 	var out []string
 	for label := range labels {
-		if uid, isMember := strings.CutPrefix(label, LabelMember); isMember {
-			out = append(out, uid)
+		if key, has := strings.CutPrefix(label, prefix); has {
+			out = append(out, key)
 		}
 	}
 	slices.Sort(out)
@@ -74,6 +92,17 @@ func membersOf(labels map[string]string) []string {
 
 // all returns the plan of every request, the first one's first.
 func (p Plan) all() []Plan { return append([]Plan{p}, p.With...) }
+
+// sources returns the PVs whose volumes the requests of a plan clone.
+func (p Plan) sources() []string {
+	var out []string
+	for _, one := range p.all() {
+		if one.Verb == contract.Provision && one.Request.Source != nil {
+			out = append(out, one.Request.Source.PVName)
+		}
+	}
+	return out
+}
 
 // uidsText returns the UIDs of the claims of a plan as UIDs and UIDsOfPod read them.
 func uidsText(p Plan) string {

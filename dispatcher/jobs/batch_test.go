@@ -117,6 +117,26 @@ func TestAKubeletLetsNoPodServeAnotherClaim(t *testing.T) {
 	}
 }
 
+// A delete of a volume waits for the pods that clone it. A kubelet writes no labels of its pods, and a
+// mirror pod may bear any.
+func TestAPodSaysWhichVolumesItClones(t *testing.T) {
+	plan := batchOf(fixture.Config(t, "Delete", nil), "u1", "u2", "u3")
+	plan.With[0].Request.Source, plan.With[1].Request.Source = &contract.Source{PVName: "pvc-a"}, &contract.Source{PVName: strings.Repeat("long.", 50)}
+	pod := &corev1.Pod{ObjectMeta: fixture.Build(t, plan).Spec.Template.ObjectMeta}
+	want := []string{jobs.SourceKey("pvc-a"), jobs.SourceKey(strings.Repeat("long.", 50))}
+	slices.Sort(want)
+	if got := jobs.SourcesOfPod(pod); !slices.Equal(got, want) {
+		t.Errorf("it clones %q, want %q", got, want)
+	}
+	if pod.OwnerReferences = []metav1.OwnerReference{{Kind: "Node", Controller: new(true)}}; jobs.SourcesOfPod(pod) != nil {
+		t.Error("a mirror pod clones a volume")
+	}
+	plan.Verb, plan.With[0].Verb, plan.With[1].Verb = contract.Delete, contract.Delete, contract.Delete
+	if got := jobs.SourcesOfPod(&corev1.Pod{ObjectMeta: fixture.Build(t, plan).Spec.Template.ObjectMeta}); got != nil {
+		t.Errorf("an undo clones %q", got)
+	}
+}
+
 func TestBatchHasNoVariableOfASingleClaim(t *testing.T) {
 	cfg := fixture.Config(t, "Delete", nil)
 	got := variables(t, provisioner(t, fixture.Build(t, batchOf(cfg, "u1", "u2"))))

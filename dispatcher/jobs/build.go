@@ -95,6 +95,9 @@ func labels(p Plan) map[string]string {
 	if len(p.With) > 0 {
 		out[LabelUIDs] = hashOfUIDs(uidsText(p))
 	}
+	for _, pv := range p.sources() {
+		out[LabelSource+SourceKey(pv)] = ""
+	}
 	return out
 }
 
@@ -111,12 +114,9 @@ func jobLabels(p Plan, ofPod map[string]string) map[string]string {
 // annotations returns the record of every claim that the Job serves.
 func annotations(p Plan) (map[string]string, error) {
 	var all []Record
-	head := Head{Nodes: Nodes(p), Scheduling: Scheduling(p.Config)}
+	head := Head{Nodes: Nodes(p), Scheduling: Scheduling(p.Config), Sources: p.sources()}
 	for _, one := range p.all() {
 		all = append(all, one.record())
-		if one.Verb == contract.Provision && one.Request.Source != nil {
-			head.Sources = append(head.Sources, one.Request.Source.PVName)
-		}
 	}
 	text, err := encodeRecords(head, all)
 	return map[string]string{AnnUIDs: uidsText(p), contract.AnnRevision: p.Config.Source.Revision(), AnnRecord: text}, err

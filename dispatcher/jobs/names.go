@@ -11,6 +11,10 @@ const (
 	// LabelUIDs is, on the pod of a batch, the hash of its AnnUIDs: a kubelet may write annotations
 	// of its pods, and no labels.
 	LabelUIDs = AnnUIDs
+	// LabelSource and the SourceKey of a PV are a label, without a value, of every pod that clones the
+	// PV's volume, and of its Job. All that may clone it are found by it, also where the Job was
+	// removed.
+	LabelSource = "source." + contract.Domain
 	// LabelVerb holds the verb of a Job, on the Job and on its pods.
 	LabelVerb = contract.Domain + "verb"
 )

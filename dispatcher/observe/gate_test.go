@@ -235,3 +235,46 @@ func TestThePodOfABatchIsReleasedWhenEachOutcomeIsOnRecord(t *testing.T) {
 		t.Error("it is kept for ever")
 	}
 }
+
+// The Job of a clone is cancelled that would start beside a delete of its source, or after one: with it
+// the other claims of its batch, for which it would be confirmed although the clone is not wanted.
+func TestAGatedCloneIsVoidWhenItsSourceIsDeleted(t *testing.T) {
+	source := func(phase corev1.PersistentVolumePhase, deleted bool) *corev1.PersistentVolume {
+		pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: contract.PVName("uid-a")}, Status: corev1.PersistentVolumeStatus{Phase: phase}}
+		if deleted {
+			pv.DeletionTimestamp = new(metav1.NewTime(now))
+		}
+		return pv
+	}
+	of := func(verb contract.Verb, change func(*corev1.Pod)) *corev1.Pod {
+		return podOf("other-uid-a-1", "n1", func(pod *corev1.Pod) {
+			pod.Labels[contract.LabelClaimUID], pod.Labels[jobs.LabelVerb] = "uid-a", string(verb)
+			change(pod)
+		})
+	}
+	nothing := podOf("nothing", "n1", func(pod *corev1.Pod) { pod.Labels[contract.LabelClaimUID] = "" })
+	bound, released := source(corev1.VolumeBound, false), source(corev1.VolumeReleased, false)
+	for name, tt := range map[string]struct {
+		pv   *corev1.PersistentVolume
+		pod  *corev1.Pod
+		void bool
+	}{
+		"its source is bound":            {bound, nothing, false},
+		"it is released":                 {released, nothing, false},
+		"a delete waits at its gate":     {released, of(contract.Delete, gated), true},
+		"a delete is at work":            {bound, of(contract.Delete, func(*corev1.Pod) {}), true},
+		"a delete has ended":             {released, of(contract.Delete, ended), false},
+		"an expand is at work":           {bound, of(contract.Expand, func(*corev1.Pod) {}), false},
+		"its PV is being deleted":        {source(corev1.VolumeReleased, true), nothing, true},
+		"it is in use, and was deleted":  {source(corev1.VolumeBound, true), nothing, false},
+		"its PV does not exist any more": {&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "another"}}, nothing, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			job := jobOf(map[string]string{jobs.AnnRecord: `{"version":1,"sources":["` + contract.PVName("uid-a") + `"]}`})
+			got := observed(t, job, podOf(own, "", gated), tt.pv, tt.pod)
+			if got.Void != tt.void || !got.Clones || !got.Gated {
+				t.Errorf("void %t, clones %t, gated %t", got.Void, got.Clones, got.Gated)
+			}
+		})
+	}
+}

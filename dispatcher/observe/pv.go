@@ -27,7 +27,9 @@ func (b *Observer) observePV(ctx context.Context, reader cluster.Reader, o *Obse
 	v.HasFinalizer, v.Terminating = slices.Contains(pv.Finalizers, contract.FinalizerStorage), pv.DeletionTimestamp != nil
 	v.State, v.Why = b.stateOf(pv, o.Claim, string(o.UID), o.servedUnder())
 	if pvs.IsReleased(pv) {
-		b.observeAttachment(pv, v)
+		if err := b.observeAttachment(ctx, reader, pv, v); err != nil {
+			return err
+		}
 	}
 	orphaned, err := isOrphaned(ctx, reader, pv)
 	v.Use = useOf(pv, o.Claim, orphaned)

@@ -136,6 +136,14 @@ func (b *Observer) observeGate(ctx context.Context, reader cluster.Reader, run *
 		return nil
 	}
 	b.setGate(run, job, gated)
+	if err := b.observeSources(ctx, reader, run, job); err != nil {
+		return err
+	}
+	return b.observeOtherPods(ctx, reader, run, gated)
+}
+
+// observeOtherPods notes if another pod of the claims of a gated one may run.
+func (b *Observer) observeOtherPods(ctx context.Context, reader cluster.Reader, run *decide.Run, gated *corev1.Pod) error {
 	for _, uid := range run.UIDs {
 		for _, pod := range b.Caches.Pods.By(cluster.ByUID, uid) {
 			if pod.UID == gated.UID {
