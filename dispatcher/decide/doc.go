@@ -65,7 +65,8 @@
 // config: they wait for the node, run on any other, or give the volume up. Giving it up releases
 // the record, or removes the PV's finalizer (deleted), and an event says so.
 //
-// Resizing. A claim of a proven volume in use may ask for more:
+// Resizing. A claim of a proven volume in use may ask for more. A size that was begun is reached or
+// refused before another one is requested:
 //
 //	             set status            launch            ends, record, set capacity          set status
 //	requested ──────────────► in progress ────► expanding ─────────────────────────► stored ────────────► proven

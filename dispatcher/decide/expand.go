@@ -47,9 +47,10 @@ func expandVolume(v View, e *Run) Action {
 	return action
 }
 
-// saysNotGrown reports whether a verdict of an expand says that the volume has not grown: it cannot
-// have the size, or there is no room for it. A smaller request takes effect then. After any other
-// verdict the storage may have begun, and a quota counts the larger size (sizeFor in observe).
+// saysNotGrown reports whether a verdict of an expand says that this run has not grown the volume,
+// which is smaller than the size: it cannot have the size, or there is no room for it. Another
+// request takes effect then. After any other verdict the storage may have begun, and a quota counts
+// the size (sizeFor in observe).
 func saysNotGrown(verdict contract.Verdict) bool {
 	return verdict == contract.BadRequest || verdict == contract.NoCapacity
 }

@@ -26,7 +26,7 @@ func (b *Observer) observeResize(ctx context.Context, reader cluster.Reader, o *
 		return err
 	}
 	if o.Holder != nil {
-		o.Size, o.View.Resize = sizeFor(o.Holder), stageOf(o.Holder, o.PV)
+		o.Size, o.View.Resize = sizeFor(o.Holder, o.PV), stageOf(o.Holder, o.PV)
 	}
 	if e := o.View.Newest(contract.Expand); e != nil {
 		if reached := e.Reached(e.Outcome); reached != nil && reached.Cmp(*o.PV.Spec.Capacity.Storage()) > 0 {
@@ -62,22 +62,23 @@ func statusOf(claim *corev1.PersistentVolumeClaim) corev1.ClaimResourceStatus {
 	return claim.Status.AllocatedResourceStatuses[corev1.ResourceStorage]
 }
 
-// sizeFor returns the size that a claim's volume is to have. If a resize is in progress, its size
-// may already have been reached when the user lowers the request. The quota must count that size
-// until the storage has it or refuses it.
-func sizeFor(claim *corev1.PersistentVolumeClaim) resource.Quantity {
-	size := *claim.Spec.Resources.Requests.Storage()
+// sizeFor returns the size that a claim's volume is to have. A size that was begun is reached or
+// refused before any other is tried, whatever the user requests meanwhile: the storage may have it
+// already, and nothing but the claim's status says so. A larger request once took its place there,
+// was refused, and a small one hid from the quota what the volume had. external-resizer lets the
+// operation before finish, too (expandAndRecover in pkg/controller/expand_and_recover.go).
+func sizeFor(claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) resource.Quantity {
 	begun := claim.Status.AllocatedResources.Storage()
-	if statusOf(claim) == corev1.PersistentVolumeClaimControllerResizeInProgress && begun.Cmp(size) > 0 {
+	if statusOf(claim) != corev1.PersistentVolumeClaimControllerResizeInfeasible && begun.Cmp(*pv.Spec.Capacity.Storage()) > 0 {
 		return *begun
 	}
-	return size
+	return *claim.Spec.Resources.Requests.Storage()
 }
 
 // stageOf returns how far a resize is. A claim that has what it asks for is not resized, whatever
 // an administrator has written on its PV.
 func stageOf(claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) decide.ResizeStage {
-	size, status := sizeFor(claim), statusOf(claim)
+	size, status := sizeFor(claim, pv), statusOf(claim)
 	if status == "" && size.Cmp(*claim.Status.Capacity.Storage()) <= 0 {
 		return decide.ResizeNone
 	}

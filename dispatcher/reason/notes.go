@@ -178,7 +178,7 @@ func SharedHostname(pv, host string, nodes []string) Note {
 func NoFurtherAttempt(attempts int, expand bool, namespace, job, retry string) string {
 	until := "until the claim's request or the config changes"
 	if expand {
-		until = "until the claim requests more, or its PersistentVolume names another config revision"
+		until = "until its PersistentVolume names another config revision, or the claim requests another size where this one was refused"
 	}
 	return fmt.Sprintf("no further attempt after %d, the config's max-attempts, %s, "+
 		"or an administrator asks for one by %s", attempts, until, annotateJob(namespace, job, retry+"=now"))
