@@ -44,7 +44,7 @@ provision() {
 }
 expand() { # never to less than in an earlier run
   local now; alone; now=$(kept "$FLEX_PV_NAME" size); [ "$now" -ge "$FLEX_SIZE" ] || { room $((FLEX_SIZE - now)); flex note "$note"; keep size "$FLEX_SIZE"; }
-  limit "$(kept "$FLEX_PV_NAME" size)"
+  now=$(kept "$FLEX_PV_NAME" size); limit "$now"; flex grown "$now"
 }
 delete() { # flex empty deletes a subvolume through its opened parent, and before it those that pods have created in it
   [ "${FLEX_LISTED_VOLUME:-$FLEX_PV_NAME}" = "$FLEX_PV_NAME" ] || flex again "the listed volume is not the claim's"

@@ -28,7 +28,8 @@ ceph() {
 }
 grow() { # by sizes of MiB, rounded up
   ceph info --format json "$name" || flex again "the pool does not have the image: an administrator must look for it" || exit
-  [ "$(jq .size "$work/out")" -ge "$FLEX_SIZE" ] || ceph resize --no-progress --size $(((FLEX_SIZE + 1048575) / 1048576)) "$name"
+  now=$(jq .size "$work/out")
+  [ "$now" -ge "$FLEX_SIZE" ] || { now=$(((FLEX_SIZE + 1048575) / 1048576 * 1048576)); ceph resize --no-progress --size $((now / 1048576)) "$name"; }
 }
 # state_of_snapshot IMAGE: prints whether the snapshot for the claim's clone is protected (true, false), or nothing if there is none. Use it
 # in an assignment: the failure of a command in an argument is lost.

@@ -55,6 +55,6 @@ list() {
 }
 case $1 in
   provision | delete | list) "$1" ;;
-  expand) grow ;;
+  expand) grow; flex grown "$now" ;;
   *) echo "this image has no verb $1"; exit 64 ;;
 esac

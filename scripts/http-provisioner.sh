@@ -44,7 +44,8 @@ provision() {
 }
 expand() {
   grows=yes; find_volumes '"\(.bytes | tonumber) \(.id)"'; [ -s "$work/found" ] || flex again "the storage does not have the volume: an administrator must look for it"
-  while read -r bytes id; do [ "$bytes" -ge "$FLEX_SIZE" ] || { ask PATCH "/volumes/$id" "{\"bytes\":$FLEX_SIZE}"; judge; }; done <"$work/found"
+  while read -r bytes id; do [ "$bytes" -ge "$FLEX_SIZE" ] || { ask PATCH "/volumes/$id" "{\"bytes\":$FLEX_SIZE}"; judge; lost=yes; }; done <"$work/found" # from here on 73 would be wrong
+  find_volumes '.bytes | tonumber'; flex grown "$(sort -n "$work/found" | tail -n 1)" # it may have made it larger than requested
 }
 delete() { # with FLEX_LISTED_VOLUME that volume alone. It is not there if an earlier run has deleted it
   find_volumes '.id | select([env.FLEX_LISTED_VOLUME] - [null, "", .] == [])'
@@ -52,8 +53,7 @@ delete() { # with FLEX_LISTED_VOLUME that volume alone. It is not there if an ea
     jq -e '.volumes | all(.id != env.FLEX_LISTED_VOLUME)' "$work/answer" >/dev/null || flex again "the listed volume is not the claim's"; fi
   while read -r id; do ask DELETE "/volumes/${id:?}"; judge 404; done <"$work/found"
 }
-list() {
-  ask GET /volumes; judge
+list() { ask GET /volumes; judge
   jq -nc 'input.volumes[] | select(.metadata.uid) | .metadata + {volume: .id, size: .bytes}' "$work/answer" >"$work/list" || flex again "$unread"
   if [ -s "$work/list" ]; then flex list "$work/list"; else flex list; fi
 }

@@ -45,7 +45,7 @@ expand)
   now=$(stat -c %s "$volume/disk")
   [ "$now" -ge "$size" ] || allocate $((size - now)) "$volume/disk"
   # Only when it creates a target, tgt reads the size of the file.
-  ! in_use && admin --update && ! in_use && exit 0
+  ! in_use && admin --update && ! in_use && stat -c %s "$volume/disk" && exit 0
   end 75 "the volume is in use, and can grow when it is not: delete the pods that use it"
   ;;
 delete)

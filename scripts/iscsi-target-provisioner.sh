@@ -20,7 +20,7 @@ provision() {
 
 case $1 in
   provision) provision ;;
-  expand) on_box expand "$FLEX_DIRECTORY" "$name" "$iqn" "$FLEX_SIZE" none </dev/null ;;
+  expand) on_box expand "$FLEX_DIRECTORY" "$name" "$iqn" "$FLEX_SIZE" none </dev/null; grown ;;
   delete)
     [ "${FLEX_LISTED_VOLUME:-$iqn}" = "$iqn" ] || flex again "the listed volume is not the claim's"
     on_box delete "$FLEX_DIRECTORY" "$name" "$iqn" 0 none </dev/null

@@ -39,7 +39,7 @@ grow() {
 }
 expand() {
   alone; [ -e "$file" ] || flex again "the file of the volume does not exist: an administrator must look for it" # an empty disk would take its place
-  room; grow # room before the size counts: rounded up it may be too large for a number
+  room; grow; flex grown "$(stat -c %s "$file")" # room before the size counts: rounded up it may be too large for a number
 }
 provision() {
   local patch='{}'

@@ -6,9 +6,10 @@ lio=/sys/kernel/config/target target=$lio/iscsi/$iqn/tpgt_1
 end() { code=$1 && shift && echo "claim: $*" >&2 && exit "$code"; }
 # column FIELDS [VOLUME]: of the claim's volume or of another, or nothing. That the volume group cannot be read is a failure.
 column() { lvs --noheadings --nosuffix --units b --select "lv_name=${2:-$name}" -o "$1" "$group"; }
+bytes() { column lv_size | tr -d ' '; }
 grow() { # also a clone to more than the size of its source. LVM takes sectors of 512 bytes, and rounds up to extents
-  now=$(column lv_size | tr -d ' ')
-  [ "$now" -ge "$size" ] || lvextend --size "$(((size + 511) / 512))s" "$group/$name"
+  now=$(bytes)
+  [ "$now" -ge "$size" ] || lvextend --size "$(((size + 511) / 512))s" "$group/$name" >&2
 }
 # The commands of targetcli come by its input, since arguments can be seen. It continues after an error, such as that a target exists.
 cli() { targetcli >/dev/null 2>&1; }
@@ -51,7 +52,7 @@ END
   [ "$(ls "$target/lun") $(cat "$target/attrib/authentication" "$target/auth/password")" = "lun_1 1
 $password" ] || end 75 "the storage has not created the target; the provisioner tries again"
   ;;
-expand) grow ;; # LIO has the new size at once; a node that is logged in has to rescan
+expand) grow && bytes ;; # LIO has the new size at once; a node that is logged in has to rescan
 delete)
   [ -z "$(cat "$target/dynamic_sessions" 2>/dev/null)" ] || end 75 "a node is still logged in to the volume"
   cli <<END

@@ -32,7 +32,7 @@ list() {
 
 case $1 in
   provision | list) "$1" ;;
-  expand) box expand "$FLEX_SIZE" </dev/null ;;
+  expand) box expand "$FLEX_SIZE" </dev/null; grown ;;
   delete)
     [ "${FLEX_LISTED_VOLUME:-$name}" = "$name" ] || flex again "the listed volume is not the claim's"
     box delete </dev/null

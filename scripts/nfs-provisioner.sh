@@ -43,8 +43,8 @@ provision() {
 expand() {
   [ "$(stat -c %i "$dir")" = 256 ] || flex misconfigured "$FLEX_PV_NAME is not a subvolume: it cannot grow"
   local now; alone; now=$(btrfs qgroup show -rf --raw "$dir" | awk '/^0\// { print $4 }')
-  [ "$now" -ge "$FLEX_SIZE" ] || { room $((FLEX_SIZE - now)); btrfs qgroup limit "$FLEX_SIZE" "$dir"; }
-  btrfs filesystem sync /export
+  [ "$now" -ge "$FLEX_SIZE" ] || { room $((FLEX_SIZE - now)); now=$FLEX_SIZE; btrfs qgroup limit "$now" "$dir"; }
+  btrfs filesystem sync /export; flex grown "$now"
 }
 
 [ "$FLEX_QUOTA" = none ] || flex quota /export || flex "$([ "$1" = provision ] && echo misconfigured || echo again)" "the server's /export is not on btrfs: an administrator has to mount one there"

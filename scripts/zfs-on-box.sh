@@ -33,6 +33,7 @@ expand)
     room $((size - now))
     zfs set "refquota=$size" "refreservation=$size" "$volume"
   fi
+  value refquota "$volume"
   ;;
 delete) ! is_there || zfs destroy -r "$volume" ;; # with the snapshots that a schedule may have made
 list) zfs list -Hp -d 1 -o name,refquota,creation,flex:note "$parent" ;;

@@ -26,7 +26,7 @@ list() {
 
 case $1 in
   provision | list) "$1" ;;
-  expand) box expand "$FLEX_SIZE" ;;
+  expand) box expand "$FLEX_SIZE"; grown ;;
   delete)
     [ "${FLEX_LISTED_VOLUME:-$FLEX_PARENT/$name}" = "$FLEX_PARENT/$name" ] || flex again "the listed volume is not the claim's"
     box delete

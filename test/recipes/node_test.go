@@ -228,6 +228,9 @@ func (n *node) want(code int, verb string, c claim, words ...string) {
 	}
 }
 
+// grownTo is what an expand reports of a volume's size. A quota counts it.
+func grownTo(size int64) string { return fmt.Sprintf("%q:%d}", "capacity", size) }
+
 // killed runs a verb with a fault at each of its calls of a program in turn: the whole script is killed before the call, or the call fails. After
 // each, judge is called.
 func (n *node) killed(verb, when string, c func(i int) claim, judge func(c claim, at string)) {

@@ -84,6 +84,7 @@ func TestAnswersOfAnApplianceAreVerdicts(t *testing.T) {
 		"no volume to delete":        {[]string{"404"}, contract.Delete, 0, ""},
 		"down at a delete":           {[]string{"500", "500", "500"}, contract.Delete, contract.ExitTempFail, "claim: the storage does not answer"},
 		"full, once it has grown":    {[]string{"late", "507"}, contract.Expand, contract.ExitTempFail, "claim: the storage does not answer (last status 507)"},
+		"full, as it is read again":  {[]string{"", "always 507"}, contract.Expand, contract.ExitTempFail, "claim: the storage does not answer (last status 507)"},
 		"full at an expand":          {[]string{"507"}, contract.Expand, contract.ExitCapacity, "claim: the storage has no room"},
 	} {
 		t.Run(name, func(t *testing.T) {
