@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -118,7 +119,10 @@ func TestPoliciesUseTheNamesOfTheCode(t *testing.T) {
 			"'" + jobs.LabelMember + "'", "'" + config.LabelManagedBy + "'", "'" + config.ManagedBy + "'", "'" + jobs.AnnRecord + "'", "'" + jobs.AnnConfirmed + "'",
 			"'" + jobs.AnnUIDs + "'", "'" + contract.AnnRevision + "'", "'" + jobs.FinalizerRecord + "' in ", "['" + jobs.AnnForget + "', '" + jobs.AnnRetry + "']", "gate.name == '" + jobs.GateConfirm + "'",
 		},
-		"flex-provisioner-record-pods":      {"'" + config.LabelManagedBy + "'", "'" + config.ManagedBy + "'", "'" + contract.Domain + "'"},
+		"flex-provisioner-record-pods": {
+			"'" + config.LabelManagedBy + "'", "'" + config.ManagedBy + "'", "'" + contract.Domain + "'", "['" + batchv1.ControllerUidLabel + "', '" + batchv1.JobNameLabel + "', 'controller-uid']",
+			"['" + config.LabelManagedBy + "', '" + batchv1.ControllerUidLabel + "', '" + batchv1.JobNameLabel + "', 'controller-uid']",
+		},
 		"flex-provisioner-record-revisions": {"'" + config.LabelManagedBy + "'", "'" + config.ManagedBy + "'"},
 		"flex-provisioner-other-pods":       {"'" + config.LabelManagedBy + "'", "'" + config.ManagedBy + "'", contract.Domain},
 		"flex-config": {

@@ -29,12 +29,7 @@ func (a *Auditor) List(ctx context.Context, c Class) ([]audit.Volume, error) {
 	if err != nil {
 		return nil, err
 	}
-	pod := runs.NewestPod(end.pods)
-	if pod == nil {
-		return nil, fmt.Errorf("the pod of the Job %s/%s was deleted before its log was read. Remedy: run the audit again; if that does not help, see who deletes pods in the namespace %s that have ended",
-			job.Namespace, job.Name, job.Namespace)
-	}
-	return a.readLog(ctx, pod)
+	return a.readLog(ctx, runs.NewestPod(end.pods))
 }
 
 // readLog reads what a pod has listed. The log may have been cut, or rotated by the kubelet: what

@@ -128,11 +128,35 @@ func (l *lab) completes(ends ...string) {
 	}
 }
 
-func TestAnAuditSaysThatThePodOfAListWasDeletedBeforeItsLogWasRead(t *testing.T) {
+func TestAnAuditSaysThatThePodOfAListWasDeletedBeforeItWasRead(t *testing.T) {
 	inLab(t, nil, func(l *lab) {
 		l.completes()
-		l.mustFail("gold", "was deleted before its log was read", "Remedy")
+		l.mustFail("gold", "was deleted before it was read", "Remedy")
 	}, ours())
+}
+
+// Whoever may create pods in the namespace can label one with the UID of a Job. What that pod lists
+// is not believed, and neither is the Job that it completes.
+func TestAnAuditReadsNoPodOfOthers(t *testing.T) {
+	t.Parallel()
+	for name, withOwn := range map[string]bool{"beside the Job's own": true, "alone": false} {
+		t.Run(name, func(t *testing.T) {
+			inLab(t, nil, func(l *lab) {
+				l.completes(contract.EncodeListEnd(1))
+				completed := l.started
+				l.log = volumeLine(otherUID, "v-of-another", clusterID)
+				l.started = func(job *batchv1.Job) {
+					others := job.DeepCopy()
+					others.Spec.Template.Labels = map[string]string{}
+					completed(others)
+					if withOwn {
+						l.pod(job, func(pod *corev1.Pod) { pod.DeletionTimestamp = new(metav1.Now()) })
+					}
+				}
+				l.mustFail("gold", "the Job flex-provisioner/list-")
+			})
+		})
+	}
 }
 
 // A Job that was suspended and is resumed has another pod.

@@ -145,8 +145,12 @@ func (s seen) hasEnded() bool {
 // could add a finding of its own in a line of its own.
 func (s seen) failure(now time.Time) error {
 	out := runs.Read(s.job, s.pods, now)
-	if out.Verdict == contract.Done {
+	switch {
+	case out.Verdict == contract.Done:
 		return nil
+	case out.Verdict == contract.Unknown && len(s.pods) == 0:
+		return fmt.Errorf("the pod of the Job %s/%s was deleted before it was read. Remedy: run the audit again; if that does not help, see who deletes pods in the namespace %s that have ended",
+			s.job.Namespace, s.job.Name, s.job.Namespace)
 	}
 	return fmt.Errorf("the Job %s/%s: %s (%s): %s", s.job.Namespace, s.job.Name, out.Verdict, out, quote.Line(out.Message))
 }
@@ -167,7 +171,7 @@ func (a *Auditor) whyChanged(ctx context.Context, c Class) error {
 }
 
 // look reads a Job and its pods. The pods of an earlier Job of its name may exist for a while
-// longer.
+// longer. A policy lets only the Job controller create a pod with one of our labels.
 func (a *Auditor) look(ctx context.Context, job *batchv1.Job) (seen, error) {
 	now, err := a.Client.BatchV1().Jobs(job.Namespace).Get(ctx, job.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) || err == nil && now.UID != job.UID {
@@ -176,7 +180,7 @@ func (a *Auditor) look(ctx context.Context, job *batchv1.Job) (seen, error) {
 	if err != nil {
 		return seen{}, fmt.Errorf("get the Job %s/%s: %w", job.Namespace, job.Name, err)
 	}
-	list, err := a.Client.CoreV1().Pods(job.Namespace).List(ctx, metav1.ListOptions{LabelSelector: batchv1.ControllerUidLabel + "=" + string(job.UID)})
+	list, err := a.Client.CoreV1().Pods(job.Namespace).List(ctx, metav1.ListOptions{LabelSelector: jobs.LabelVerb + "," + batchv1.ControllerUidLabel + "=" + string(job.UID)})
 	if err != nil {
 		return seen{}, fmt.Errorf("list the pods of the Job %s/%s: %w", job.Namespace, job.Name, err)
 	}

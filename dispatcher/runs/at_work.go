@@ -18,7 +18,7 @@ func HoldsSlot(job *batchv1.Job, pods []*corev1.Pod, now time.Time) bool {
 	if slices.ContainsFunc(pods, func(pod *corev1.Pod) bool { return IsAtWork(pod, now) }) {
 		return true
 	}
-	if head := jobs.HeadOf(job); now.Before(head.MayRunUntil) || HasVanished(job, pods) && head.Unrecorded > 0 && job.Status.CompletionTime == nil {
+	if head := jobs.HeadOf(job); now.Before(head.MayRunUntil) || HasVanished(job, pods) && head.Unrecorded > 0 {
 		return true
 	}
 	stays := func(pod *corev1.Pod) bool { return pod.DeletionTimestamp == nil }

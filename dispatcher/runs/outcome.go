@@ -65,8 +65,15 @@ const inFlight = 15 * time.Second
 // or only sidecars of its pod are left, or the Job was deleted and no pod of it runs or will run. pods
 // must be live where a decision depends on a deletion.
 func HasEnded(job *batchv1.Job, pods []*corev1.Pod, now time.Time) bool {
-	return IsFinished(job) || isDone(job, pods) || slices.ContainsFunc(pods, HasOnlySidecars) && !hasUnfinishedPod(pods) ||
+	return IsFinished(job) && !isCompletedByOthers(job, pods) || isDone(job, pods) || slices.ContainsFunc(pods, HasOnlySidecars) && !hasUnfinishedPod(pods) ||
 		job.DeletionTimestamp != nil && !hasUnfinishedPod(pods) && !now.Before(noPodAfter(job, pods))
+}
+
+// isCompletedByOthers reports whether a Job is Complete while its own pod is still being deleted: the
+// pod of others completed it, see readCondition. Its own may work on.
+func isCompletedByOthers(job *batchv1.Job, pods []*corev1.Pod) bool {
+	return finishedCondition(job).Type == batchv1.JobComplete &&
+		slices.ContainsFunc(pods, func(pod *corev1.Pod) bool { return pod.DeletionTimestamp != nil && isUnfinished(pod) })
 }
 
 // isDone reports whether the container of a run has ended with success, and nothing but its word is
@@ -139,7 +146,7 @@ func Read(job *batchv1.Job, pods []*corev1.Pod, now time.Time) Outcome {
 		readCapacity(&out, job, pod)
 	}
 	if c != nil {
-		readCondition(&out, c, pod != nil)
+		readCondition(&out, c, pod)
 	}
 	if pod == nil && neverHadPod(job) && out.Verdict != contract.Done {
 		out.Verdict, out.Message = contract.NotStarted, ""
@@ -192,11 +199,10 @@ func mayRunUntil(job *batchv1.Job, pod *corev1.Pod, ended time.Time) time.Time {
 }
 
 // mayHavePod reports whether a Job without a pod may have one at work: it was confirmed, or the Job
-// still counts it, and it has not succeeded.
+// still counts it. That the Job is Complete says nothing of it: another pod may have completed it.
 func mayHavePod(job *batchv1.Job) bool {
 	s := job.Status
-	counts := s.Active > 0 || s.Terminating != nil && *s.Terminating > 0
-	return s.CompletionTime == nil && (counts || job.Annotations[jobs.AnnConfirmed] != "")
+	return s.Active > 0 || s.Terminating != nil && *s.Terminating > 0 || job.Annotations[jobs.AnnConfirmed] != ""
 }
 
 // podMayRunUntil returns until when a pod may run of whose end no node will report. since is when
@@ -255,18 +261,28 @@ func isUnconfirmed(pod *corev1.Pod) bool {
 	return terminatedState(pod) == nil && !isDeletedUnscheduled(pod) && (isForceDeleted(pod) || collected)
 }
 
-// readCondition completes an outcome by the Job's condition. readable says whether a pod was left
-// to read.
-func readCondition(out *Outcome, c *batchv1.JobCondition, readable bool) {
+// readCondition completes an outcome by the Job's condition. pod is the one that was read, or nil.
+// The Job controller adopts any pod with its label, and deletes another as the one too many: the pod
+// of others once completed the Job of a delete that had not run. So that a Job is Complete counts only
+// with a pod of its own that may have done it.
+func readCondition(out *Outcome, c *batchv1.JobCondition, pod *corev1.Pod) {
 	late := c.Reason == batchv1.JobReasonDeadlineExceeded
 	switch {
+	case c.Type == batchv1.JobComplete && !mayHaveDone(out, pod):
+		out.Reason, out.Message = "", "the Job is Complete, but not by the pod of this run"
 	case c.Type == batchv1.JobComplete:
 		out.Verdict, out.ExitCode, out.Reason = contract.Done, new(int32(0)), ""
-	case late && !readable:
+	case late && pod == nil:
 		out.Verdict, out.Message = contract.TryAgain, "the Job is past its deadline, and its pod no longer exists: "+c.Message
 	case late && out.Verdict == contract.Disrupted:
 		out.Verdict = contract.TryAgain // past the deadline the Job controller itself deletes the pod
 	}
+}
+
+// mayHaveDone reports whether a pod, whose outcome was read, has done its run, or may have, since its
+// end is not seen yet.
+func mayHaveDone(out *Outcome, pod *corev1.Pod) bool {
+	return out.Verdict == contract.Done || pod != nil && pod.DeletionTimestamp == nil && out.ExitCode == nil
 }
 
 // NewestPod returns the newest of a Job's pods, or nil.

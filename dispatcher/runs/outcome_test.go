@@ -122,6 +122,8 @@ func TestEveryExitCodeHasItsVerdict(t *testing.T) {
 
 func TestFailuresHaveTheirVerdict(t *testing.T) {
 	deadline := func() *batchv1.Job { return jobThat(batchv1.JobFailed, "DeadlineExceeded") }
+	complete := func() *batchv1.Job { return jobThat(batchv1.JobComplete, "CompletionsReached") }
+	const another = "the Job is Complete, but not by the pod of this run"
 	for name, test := range map[string]struct {
 		job  *batchv1.Job
 		pods []*corev1.Pod
@@ -236,8 +238,23 @@ func TestFailuresHaveTheirVerdict(t *testing.T) {
 			deadline(), nil,
 			runs.Outcome{Verdict: contract.NotStarted, Reason: "DeadlineExceeded", Finished: ended},
 		},
-		"complete without a pod is done": {
-			jobThat(batchv1.JobComplete, "CompletionsReached"), nil,
+		"complete without a pod of its own is unknown": {
+			counted(complete()), nil,
+			runs.Outcome{Verdict: contract.Unknown, Message: another, Finished: ended},
+		},
+		"complete by another pod, its own was deleted": {
+			complete(),
+			[]*corev1.Pod{started(deletedByHand)},
+			runs.Outcome{Verdict: contract.Disrupted, Message: another, Finished: ended},
+		},
+		"complete by another pod, its own has failed": {
+			complete(),
+			[]*corev1.Pod{exited(75, "again")},
+			runs.Outcome{Verdict: contract.TryAgain, ExitCode: new(int32(75)), Message: another, Finished: ended},
+		},
+		"complete, and its own pod is not seen to have ended yet": {
+			complete(),
+			[]*corev1.Pod{started()},
 			runs.Outcome{Verdict: contract.Done, ExitCode: new(int32(0)), Finished: ended},
 		},
 		"a Job deleted by hand, its pod ended by itself": {

@@ -168,8 +168,9 @@ func gateAttacks() []attack {
 }
 
 // A pod says by its labels and annotations which claims it serves, of any namespace and class, and
-// no other run for them begins before it has ended. So whoever may create pods in a config
-// namespace creates none that says so, and changes none.
+// no other run for them begins before it has ended. And a Job finds its pods by a label, so that a
+// pod of others could complete the Job of a run that has not begun. So whoever may create pods in a
+// config namespace creates none that says so, and changes none.
 func TestNoPodServesClaimsThatItsCreatorChooses(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "serve")
@@ -191,6 +192,9 @@ func (w *world) servingAttacks() []attack {
 		return func(p *corev1.PodTemplateSpec) { p.Labels, p.Annotations = labels, annotations }
 	}
 	audits := marked(map[string]string{managedBy: "flex-dispatcher-audit", claimUID: attackUID, domain + "verb": "list"}, nil)
+	ofJob := func(label, value string) func(*corev1.PodTemplateSpec) {
+		return marked(map[string]string{label: value}, nil)
+	}
 	controllers := rest.ImpersonationConfig{UserName: "system:kube-controller-manager", Groups: []string{"system:masters", "system:authenticated"}}
 	ofReplicaSet := controlledBy("apps/v1", "ReplicaSet", attackUID)
 	unmarked := createPodOf(nodeNamespace, nil, marked(map[string]string{managedBy: "Helm"}, map[string]string{"example.com/scrape": "true"}))
@@ -203,6 +207,12 @@ func (w *world) servingAttacks() []attack {
 		{"a pod with a label for a claim", clusterAdmin, createPodOf(nodeNamespace, nil, marked(map[string]string{recordMember: ""}, nil)), creates, passes},
 		{"a pod with a request", clusterAdmin, createPodOf(nodeNamespace, nil, marked(nil, map[string]string{domain + "request": "{}"})), creates, passes},
 		{"an audit's pod by hand", clusterAdmin, createPodOf(nodeNamespace, nil, audits), creates, passes},
+		{"a pod that a Job adopts", clusterAdmin, createPodOf(nodeNamespace, nil, ofJob(batchv1.ControllerUidLabel, victimUID)), creates, passes},
+		{"the same, by the label of older Jobs", clusterAdmin, createPodOf(nodeNamespace, nil, ofJob("controller-uid", victimUID)), creates, passes},
+		{"a pod of a Job by its name", clusterAdmin, createPodOf(nodeNamespace, nil, ofJob(batchv1.JobNameLabel, "delete-"+victimUID+"-1")), creates, passes},
+		{"a pod that another Job adopts once its own is deleted", jobController, createPod(ofJob(batchv1.ControllerUidLabel, victimUID)), creates, passes},
+		{"another Job on a pod of others", clusterAdmin, patchesPod(others, `{"metadata":{"labels":{"`+batchv1.ControllerUidLabel+`":"`+victimUID+`"}}}`), changes, passes},
+		{"no Job on a pod", clusterAdmin, patchesPod(own, `{"metadata":{"labels":{"`+batchv1.ControllerUidLabel+`":null}}}`), changes, passes},
 		{"other claims on a pod", clusterAdmin, patchesPod(own, `{"metadata":{"annotations":{"`+uids+`":"`+victimUID+`"}}}`), changes, passes},
 		{"no verb on a pod", clusterAdmin, patchesPod(own, `{"metadata":{"labels":{"`+domain+`verb":null}}}`), changes, passes},
 		{"the dispatcher's label on a pod", clusterAdmin, patchesPod(own, `{"metadata":{"labels":{"`+managedBy+`":"flex-dispatcher"}}}`), changes, passes},
@@ -211,6 +221,7 @@ func (w *world) servingAttacks() []attack {
 		{"what the dispatcher launches", jobController, createPod(serving), "", passes},
 		{"the same, by all controllers in one account", controllers, createPod(serving), "", passes},
 		{"an audit's pod", jobController, createPod(audits), "", passes},
+		{"the pod of a Job of others", jobController, createPod(marked(map[string]string{batchv1.ControllerUidLabel: attackUID, batchv1.JobNameLabel: "attack"}, nil)), "", passes},
 		{"a pod of others", clusterAdmin, unmarked, "", passes},
 		{"a mirror pod of others", kubelet("node2"), w.createMirrorPod("node2", marked(nil, nil)), "no static pod runs in the namespaces", passes},
 		{"a label of others on a pod", clusterAdmin, patchesPod(own, `{"metadata":{"labels":{"kueue.x-k8s.io/podset":"main"}}}`), "", passes},
