@@ -52,7 +52,7 @@ END
   [ "$(ls "$target/lun") $(cat "$target/attrib/authentication" "$target/auth/password")" = "lun_1 1
 $password" ] || end 75 "the storage has not created the target; the provisioner tries again"
   ;;
-expand) grow && bytes ;; # LIO has the new size at once; a node that is logged in has to rescan
+expand) grow; bytes ;; # LIO has the new size at once; a node that is logged in has to rescan
 delete)
   [ -z "$(cat "$target/dynamic_sessions" 2>/dev/null)" ] || end 75 "a node is still logged in to the volume"
   cli <<END

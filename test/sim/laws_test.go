@@ -171,7 +171,7 @@ func (w *world) checkClaim(claim *corev1.PersistentVolumeClaim) {
 
 // checkGrown checks that a claim has the size that it asks for, or that a fresh event says why it
 // has not. A file system that no kubelet grows is left to an administrator: then the PV has that
-// size.
+// size. A quota counts all that its volume has.
 func (w *world) checkGrown(claim *corev1.PersistentVolumeClaim) {
 	asked, has := claim.Spec.Resources.Requests.Storage(), claim.Status.Capacity.Storage()
 	if claim.Status.AllocatedResourceStatuses[corev1.ResourceStorage] == corev1.PersistentVolumeClaimNodeResizePending {
@@ -183,6 +183,9 @@ func (w *world) checkGrown(claim *corev1.PersistentVolumeClaim) {
 	for _, v := range w.cinder.Volumes() {
 		if v.Name == claim.Spec.VolumeName && int64(v.SizeGiB)<<30 < has.Value() {
 			w.T.Errorf("the claim %s has %s, and its volume %d GiB", claim.Name, has, v.SizeGiB)
+		}
+		if v.Name == claim.Spec.VolumeName && int64(v.SizeGiB)<<30 > max(asked.Value(), claim.Status.AllocatedResources.Storage().Value()) {
+			w.T.Errorf("a quota counts less than the %d GiB that the volume of the claim %s has: %v", v.SizeGiB, claim.Name, claim.Status)
 		}
 	}
 }
