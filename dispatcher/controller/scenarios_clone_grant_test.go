@@ -3,9 +3,11 @@ package controller_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -140,5 +142,68 @@ func TestAClaimThatCannotBeReadHoldsUpNoOutcomeOfItsBatch(t *testing.T) {
 		w.Advance(time.Minute)
 		w.MustEmitSome("PersistentVolumeClaim/victim", reason.ProvisioningFailed)
 		w.MustEmit("PersistentVolumeClaim/victim", reason.WriteFailed, 0)
+	})
+}
+
+// consents are grants of which each answer is kept for a minute, and is unknown for four seconds after that.
+type consents struct {
+	mu      sync.Mutex
+	revoked bool
+	asked   time.Time
+	was     bool
+}
+
+func (g *consents) Allows(context.Context, types.NamespacedName, string) (allowed bool, again time.Time, err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	const takes = 4 * time.Second
+	now := time.Now()
+	if g.asked.IsZero() || now.After(g.asked.Add(takes+time.Minute)) {
+		g.asked, g.was = now, !g.revoked
+	}
+	if now.Before(g.asked.Add(takes)) {
+		return false, now.Add(time.Second), nil
+	}
+	return g.was, time.Time{}, nil
+}
+
+func (g *consents) revoke() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.revoked = true
+}
+
+// The Job of a clone gets no pod for minutes: another controller has suspended it. Meanwhile the consent
+// is revoked, and what was known of it has expired.
+func TestAConsentThatIsRevokedBeforeTheCloneStartsHolds(t *testing.T) {
+	inWorld(t, func(w *world) {
+		grants := &consents{}
+		w.options.Grants = grants
+		w.SetUpGold(fakecluster.Works, "data-sources", "PersistentVolumeClaim", "timeout", "1h")
+		w.startWithNodes()
+		source := w.CreateClaim("source", inNamespace("host"))
+		w.Until("the source is bound", time.Minute, w.AllBound)
+		w.Server.Refuse(func(_, verb string, obj fakecluster.Object) error {
+			if job, isJob := obj.(*batchv1.Job); isJob && verb == "create" {
+				job.Spec.Suspend = new(true)
+			}
+			return nil
+		})
+		w.CreateClaim("clone", func(c *corev1.PersistentVolumeClaim) {
+			c.Annotations = map[string]string{"k8s.io/CloneRequest": source.Namespace + "/" + source.Name}
+		})
+		w.Until("the clone is launched", time.Minute, func() bool { return len(w.CreatedJobs(contract.Provision)) == 2 })
+		grants.revoke()
+		w.Advance(4 * time.Minute)
+		w.Server.Refuse(nil)
+		for _, job := range fakecluster.List[*batchv1.Job](w) {
+			if job.Spec.Suspend != nil {
+				fakecluster.Update(w, "kueue", job, func(j *batchv1.Job) { j.Spec.Suspend = new(false) })
+			}
+		}
+		w.Advance(3 * time.Minute)
+		if w.IsBound("clone")() {
+			t.Error("a claim was cloned minutes after the consent was revoked")
+		}
 	})
 }

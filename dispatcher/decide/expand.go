@@ -29,8 +29,7 @@ func resizeVolume(v View) Action {
 // status says that the volume grows before the first run for it starts. It says that the size is
 // infeasible as long as the newest run reports that about this very size.
 func expandVolume(v View, e *Run) Action {
-	refused := e != nil && saysNotGrown(e.Outcome.Verdict) && !hasChanged(e, v.Expand)
-	if refused && v.Resize != ResizeInfeasible && v.Now.Before(v.dueAfter(e, v.Expand)) {
+	if v.isToBeInfeasible(e) {
 		return SetResizeStage{To: ResizeInfeasible, Run: *e}
 	}
 	launch := Launch{Verb: contract.Expand, Number: 1, Attempt: 1}
@@ -45,6 +44,15 @@ func expandVolume(v View, e *Run) Action {
 		return SetResizeStage{To: ResizeInProgress}
 	}
 	return action
+}
+
+// isToBeInfeasible reports whether the claim's status is to say that the newest run has refused its size.
+// Without a further attempt it must say so at any time: no other size is tried before.
+func (v View) isToBeInfeasible(e *Run) bool {
+	if e == nil || !saysNotGrown(e.Outcome.Verdict) || hasChanged(e, v.Expand) || v.Resize == ResizeInfeasible {
+		return false
+	}
+	return v.Now.Before(v.dueAfter(e, v.Expand)) || hasExhaustedAttempts(e, v.Expand)
 }
 
 // saysNotGrown reports whether a verdict of an expand says that this run has not grown the volume,

@@ -83,12 +83,19 @@ func (v View) gatedRuns() (first, later *Run) {
 	return first, later
 }
 
+// askedAgain is for how long a batch waits until the consent to a clone is read again, which takes some
+// seconds: one tenant's clone once held up all others.
+const askedAgain = 10 * time.Second
+
 // readiness reports whether a gated run may start. It returns another action that comes before. A
 // run that is not wanted any more does not wait for what is in its way, since nothing of it has
 // started.
 func (v View) readiness(r Run) (_ Readiness, instead Action) {
 	if v.unconfirmedRun() != nil {
 		return Blocked, nil
+	}
+	if v.Provision.ConsentUnknown && r.Verb == contract.Provision && (len(r.UIDs) < 2 || v.Now.Before(r.GatedSince.Add(askedAgain))) {
+		return Blocked, v.reportProblem(*v.Provision.Problem)
 	}
 	readiness, instead := v.wouldLaunch(r)
 	if readiness == Ready && (r.OtherPod != "" || r.ForeignGate || v.deletesAttached(r)) {
@@ -128,7 +135,7 @@ func (v View) wouldLaunch(r Run) (_ Readiness, instead Action) {
 
 // asIfDue returns the View without a run, and with nothing in the way of another that only time
 // takes away: no pause, a slot, and no attachment. A consent that is read again was known at the launch
-// of the run, and holds until it is known to be refused: one tenant's clone once held up all of its batch.
+// of the run, and holds until it is known to be refused.
 func (v View) asIfDue(r Run) View {
 	var others []Run
 	for _, other := range v.Runs {

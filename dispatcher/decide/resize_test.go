@@ -175,3 +175,20 @@ func TestWalkReachesEveryStageOfAResize(t *testing.T) {
 	}
 	t.Log(seen)
 }
+
+// While no dispatcher ran, the pause after the last attempt has passed. The claim's status still says that
+// the size was begun, which is the one to reach until it is infeasible, whatever the user requests.
+func TestARefusedSizeIsPublishedAlsoLate(t *testing.T) {
+	for _, at := range []time.Duration{time.Minute, 11 * time.Minute} {
+		e := Run{Name: "expand", First: true}
+		e.Verb, e.Number, e.Attempt, e.Revision, e.UIDs = contract.Expand, 1, 1, "r1", []string{"uid"}
+		e.Outcome.Verdict, e.Outcome.Finished, e.Created = contract.BadRequest, now.Add(-at), now.Add(-at)
+		e.Recorded = &e.Outcome
+		v := View{Now: now, Claim: ClaimBound, Runs: []Run{e}, Resize: ResizeInProgress, Volume: provenVolumes()[0]}
+		v.Expand = Target{Revision: "r1", RevisionStored: true, HasSlot: true, Supported: true, MaxAttempts: 1}
+		v.Delete = v.Expand
+		if set, sets := Decide(v).(SetResizeStage); !sets || set.To != ResizeInfeasible {
+			t.Errorf("%s after the end of the run: got %#v", at, Decide(v))
+		}
+	}
+}

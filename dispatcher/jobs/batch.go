@@ -97,7 +97,7 @@ func (p Plan) all() []Plan { return append([]Plan{p}, p.With...) }
 func (p Plan) sources() []string {
 	var out []string
 	for _, one := range p.all() {
-		if one.Verb == contract.Provision && one.Request.Source != nil {
+		if one.Verb == contract.Provision && one.Request.Source != nil && !slices.Contains(out, one.Request.Source.PVName) {
 			out = append(out, one.Request.Source.PVName)
 		}
 	}

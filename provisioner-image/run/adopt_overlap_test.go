@@ -3,6 +3,7 @@ package run_test
 import (
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder/cindertest"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
@@ -17,11 +19,11 @@ import (
 const nextUID = "3d5a6f3c-1f0e-4c11-9a55-0d8f6a3c1b2e"
 
 // provisionNext provisions the claim that was created under the same name.
-func (w *world) provisionNext(t *testing.T) int {
+func (w *world) provisionNext(t *testing.T) {
 	t.Helper()
 	pv := skeleton()
 	pv.Name, pv.Annotations[contract.AnnClaimUID], pv.Spec.ClaimRef.UID = contract.PVName(nextUID), nextUID, nextUID
-	return w.run(t, w.request(contract.Provision, func(r *contract.Request) { r.UID, r.PVName = nextUID, pv.Name }), pv).Code
+	w.run(t, w.request(contract.Provision, func(r *contract.Request) { r.UID, r.PVName = nextUID, pv.Name }), pv)
 }
 
 // undone undoes the run of the world's claim, also where it has written a PV.
@@ -96,6 +98,73 @@ func TestOfTwoClaimsOfOneNameOneAdoptsTheVolume(t *testing.T) {
 			})
 		}
 	}
+}
+
+// Both runs stop: that of the deleted claim before one of its requests, and then that of the new one before
+// one of its own, until the first has ended. A deletion by the PV of one would delete the volume of the other.
+func TestNoTwoClaimsHaveAPVOfOneAdoptedVolume(t *testing.T) {
+	const first, last = 4, 8 // from the marks to the export
+	for kind, prepare := range adoptions {
+		t.Run(kind, func(t *testing.T) {
+			for old := first; old <= last; old++ {
+				for next := first; next <= last; next++ {
+					w := newWorld(t)
+					w.api = cinder.Attachments
+					prepare(t, w)
+					w.provisionBoth(t, old, next)
+					if w.pvOf(t, uid) != nil && w.pvOf(t, nextUID) != nil {
+						t.Errorf("requests %d and %d: both claims have a PV of volume %+v", old, next, w.cinder.Volumes()[0])
+					}
+				}
+			}
+		})
+	}
+}
+
+// provisionBoth stops a run before its old-th request, and the run of the next claim before its next-th
+// one. Then the first run goes on to its end, and the other one after it.
+func (w *world) provisionBoth(t *testing.T, old, next int) {
+	t.Helper()
+	stopped, goOn, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	var mu sync.Mutex
+	both, requests := false, 0
+	counted := w.before(old, func() {
+		requests, both = 0, true
+		go func() {
+			defer close(done)
+			w.provisionNext(t)
+		}()
+		select {
+		case <-stopped:
+		case <-done:
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		both = false
+	})
+	outer := w.cinder.Gate
+	w.cinder.Gate = func(r *http.Request) cindertest.Fate {
+		mu.Lock()
+		if both {
+			requests++
+			if requests == next {
+				mu.Unlock()
+				close(stopped)
+				<-goOn
+				return cindertest.Answer
+			}
+			mu.Unlock()
+			return cindertest.Answer
+		}
+		mu.Unlock()
+		return outer(r)
+	}
+	w.provision(t)
+	close(goOn)
+	if counted() >= old {
+		<-done
+	}
+	w.cinder.Gate = nil
 }
 
 // A batch of undos lists its volumes once. An administrator frees the adopted volume of the last one

@@ -75,7 +75,11 @@ func (k *Keeper) confirmAdopted(ctx context.Context, id string, spec Spec) error
 	if v.UID() == spec.UID {
 		_, err = k.backend.Mark(ctx, v, unmarked(v.Metadata))
 	}
-	return errors.Join(&Error{Kind: Busy, Doing: "adopt volume " + id, Said: "another client has begun to use it"}, err)
+	return errors.Join(taken(id), err)
+}
+
+func taken(id string) error {
+	return &Error{Kind: Busy, Doing: "adopt volume " + id, Said: "another client has begun to use it"}
 }
 
 func refuseAdoption(spec Spec, reason string) error {

@@ -29,9 +29,17 @@ func (k *Keeper) List(ctx context.Context, cluster string) ([]Volume, error) {
 func byAge(a, b Volume) int { return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID)) }
 
 // Export makes the volume reachable, unless an earlier run did. It returns the Access that is
-// needed to remove the export.
+// needed to remove the export. Of an adopted volume it fails if another claim has it by now: the export
+// of that one's run may have been taken for the claim's own, see confirmAdopted.
 func (k *Keeper) Export(ctx context.Context, v Volume, a Access) (Connection, Access, error) {
-	return k.backend.Export(ctx, v, a)
+	c, held, err := k.backend.Export(ctx, v, a)
+	if err != nil || !v.IsAdopted() {
+		return c, held, err
+	}
+	if now, err := k.backend.Get(ctx, v.ID); err != nil || now.UID() != v.UID() {
+		return Connection{}, a, cmp.Or(err, taken(v.ID))
+	}
+	return c, held, nil
 }
 
 // Reach returns the connection of the claim's volume, which an earlier run exported.
