@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -58,13 +59,16 @@ func TestACloneWaitsUntilTheConsentIsKnown(t *testing.T) {
 }
 
 // grantsUntil has an answer until it is broken: then it is not known, or there is an error instead.
-type grantsUntil struct{ broken, fails *bool }
+type grantsUntil struct {
+	broken *atomic.Bool
+	fails  bool
+}
 
 func (g grantsUntil) Allows(context.Context, types.NamespacedName, string) (allowed bool, again time.Time, err error) {
 	switch {
-	case !*g.broken:
+	case !g.broken.Load():
 		return true, again, nil
-	case *g.fails:
+	case g.fails:
 		return false, again, errors.New("list the ReferenceGrants in host: context deadline exceeded")
 	default:
 		return false, time.Now().Add(time.Second), nil
@@ -86,9 +90,10 @@ func (w *world) batchWithClone(late bool, broken func()) {
 	w.CreateClaim("clone", func(c *corev1.PersistentVolumeClaim) {
 		c.Annotations = map[string]string{"k8s.io/CloneRequest": source.Namespace + "/" + source.Name}
 	})
-	failing := late
+	var failing atomic.Bool
+	failing.Store(late)
 	w.Images[fakecluster.GoldImage] = fakecluster.Image{Takes: 10 * time.Second, Does: func(r *fakecluster.Run) fakecluster.Exit {
-		if failing {
+		if failing.Load() {
 			return fakecluster.Exit{Code: 75}
 		}
 		return fakecluster.Works(r)
@@ -99,7 +104,7 @@ func (w *world) batchWithClone(late bool, broken func()) {
 	}
 	broken()
 	w.Advance(15 * time.Second)
-	failing = false
+	failing.Store(false)
 	w.Advance(5 * time.Minute)
 }
 
@@ -111,9 +116,9 @@ func TestTheGrantsOfATenantHoldUpNoClaimOfItsBatch(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(w *world) {
-				var broken bool
-				w.options.Grants = grantsUntil{&broken, &test.fails}
-				w.batchWithClone(test.late, func() { broken = true })
+				var broken atomic.Bool
+				w.options.Grants = grantsUntil{&broken, test.fails}
+				w.batchWithClone(test.late, func() { broken.Store(true) })
 				if !w.IsBound("victim")() {
 					t.Error("the claim of another tenant waits for the grants of the source")
 				}
