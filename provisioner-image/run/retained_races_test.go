@@ -33,7 +33,11 @@ func (w *world) before(k int, do func()) (counted func() int) {
 		}
 		return cindertest.Answer
 	}
-	return func() int { return n }
+	return func() int {
+		mu.Lock()
+		defer mu.Unlock()
+		return n
+	}
 }
 
 // A batch lists its volumes once, and deletes the last of them minutes later. Until then an
