@@ -2,6 +2,7 @@ package controller_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -78,28 +79,38 @@ func TestAGatedCloneIsNotCancelledWhileTheConsentIsReadAgain(t *testing.T) {
 	})
 }
 
-// A standby whose watch of claims was behind took the lead while a source was being deleted. The PV said
-// that its claim did not exist, and the clone was made of half of the files.
+// A standby whose watch of claims was behind, or also that of PVs, took the lead while a source was being
+// deleted. The PV said that its claim did not exist, and the clone was made of half of the files.
 func TestACloneIsNotStartedWhileItsSourceIsBeingDeleted(t *testing.T) {
-	inWorld(t, func(w *world) {
-		w.SetUpGold(fakecluster.Works, "data-sources", "PersistentVolumeClaim")
-		w.CreateNode("node-1")
-		first := w.Start()
-		w.CreateClaim("a")
-		w.Until("a is bound", time.Minute, w.IsBound("a"))
-		standby := w.Start()
-		w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Always(fakecluster.Fails(73, ""))}
-		w.CreateClaim("b", copyOf("a"))
-		w.Until("b was tried", time.Minute, func() bool { return len(w.RunsOf(contract.Provision)) == 2 })
-		w.Advance(10 * time.Second)
-		w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Works, Takes: 9 * time.Minute}
-		standby.DelayWatches("persistentvolumeclaims", true)
-		fakecluster.Delete(w, fakecluster.User, w.Claim("a"))
-		w.Until("the source is being deleted", time.Minute, func() bool { return len(w.RunningPods()) == 1 })
-		w.End(first)
-		w.Advance(8 * time.Minute)
-		if n := len(w.RunningPods()); n > 1 {
-			t.Error("a clone is at work while its source is deleted")
-		}
-	})
+	for _, behind := range [][]string{{"persistentvolumeclaims"}, {"persistentvolumeclaims", "persistentvolumes"}} {
+		t.Run(strings.Join(behind, " and "), func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				w.SetUpGold(fakecluster.Works, "data-sources", "PersistentVolumeClaim")
+				w.CreateNode("node-1")
+				first := w.Start()
+				w.CreateClaim("a")
+				w.Until("a is bound", time.Minute, w.IsBound("a"))
+				standby := w.Start()
+				w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Always(fakecluster.Fails(73, ""))}
+				w.CreateClaim("b", copyOf("a"))
+				w.Until("b was tried", time.Minute, func() bool { return len(w.RunsOf(contract.Provision)) == 2 })
+				w.Advance(10 * time.Second)
+				w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Works, Takes: 9 * time.Minute}
+				for _, watch := range behind {
+					standby.DelayWatches(watch, true)
+				}
+				fakecluster.Delete(w, fakecluster.User, w.Claim("a"))
+				w.Until("the source is being deleted", time.Minute, func() bool { return len(w.RunningPods()) == 1 })
+				w.End(first)
+				w.Advance(8 * time.Minute)
+				if n := len(w.RunningPods()); n > 1 {
+					t.Error("a clone is at work while its source is deleted")
+				}
+				w.Advance(20 * time.Minute)
+				if n := len(w.RunsOf(contract.Provision)); n != 2 {
+					t.Error("the source was cloned after it was deleted")
+				}
+			})
+		})
+	}
 }

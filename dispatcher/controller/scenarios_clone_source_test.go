@@ -69,36 +69,6 @@ func TestADeleteWaitsForACloneWhoseJobIsNotSeen(t *testing.T) {
 	}
 }
 
-// A standby that saw neither the end of the claim nor that of its PV took the lead.
-func TestACloneIsNotStartedBesideADeleteThatOnlyThePodsShow(t *testing.T) {
-	inWorld(t, func(w *world) {
-		w.SetUpGold(fakecluster.Works, "data-sources", "PersistentVolumeClaim")
-		w.CreateNode("node-1")
-		first := w.Start()
-		w.CreateClaim("a")
-		w.Until("a is bound", time.Minute, w.IsBound("a"))
-		standby := w.Start()
-		w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Always(fakecluster.Fails(73, ""))}
-		w.CreateClaim("b", copyOf("a"))
-		w.Until("b was tried", time.Minute, func() bool { return len(w.RunsOf(contract.Provision)) == 2 })
-		w.Advance(10 * time.Second)
-		w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Works, Takes: 9 * time.Minute}
-		standby.DelayWatches("persistentvolumeclaims", true)
-		standby.DelayWatches("persistentvolumes", true)
-		fakecluster.Delete(w, fakecluster.User, w.Claim("a"))
-		w.Until("the source is being deleted", time.Minute, func() bool { return len(w.RunningPods()) == 1 })
-		w.End(first)
-		w.Advance(8 * time.Minute)
-		if n := len(w.RunningPods()); n > 1 {
-			t.Error("a clone is at work while its source is deleted")
-		}
-		w.Advance(20 * time.Minute)
-		if n := len(w.RunsOf(contract.Provision)); n != 2 {
-			t.Error("the source was cloned after it was deleted")
-		}
-	})
-}
-
 // The dispatcher of the other provisioner deletes such a source, and sees no Job of this one.
 func TestNoVolumeOfAnotherProvisionerIsCloned(t *testing.T) {
 	inWorld(t, func(w *world) {

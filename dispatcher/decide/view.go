@@ -153,8 +153,9 @@ type Run struct {
 	RecheckAt time.Time
 	Idle      bool
 	// Void is set if the run is to be cancelled, whatever it is for: waiting cannot help, another
-	// Job finds out when it would start, its gated pod has too little time left, or what it clones is being deleted, its Job is being
-	// deleted, in the background, and its gated pod is not, or it has ended and its pod was replaced.
+	// Job finds out when it would start, its gated pod has too little time left, what it clones is
+	// being deleted, its Job is being deleted, in the background, and its gated pod is not, or it has
+	// ended and its pod was replaced.
 	Void bool
 	// Outcome of a run that has ended.
 	Outcome runs.Outcome

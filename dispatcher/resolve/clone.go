@@ -92,8 +92,9 @@ func refuseMode(claim *corev1.PersistentVolumeClaim, source types.NamespacedName
 }
 
 // refuseSource returns the problem that another namespace does not allow its claim to be cloned, or
-// that it is not known whether it does. For the first it returns the same problem if no such claim exists there, so that it names no claim. How long it takes
-// does: the name, which a user wrote, goes into a request only if a claim has it.
+// that it is not known whether it does. The first is the same problem if no such claim exists there, so
+// that it names no claim. How long it takes does: the name, which a user wrote, goes into a request only
+// if a claim has it.
 func (f *Resolver) refuseSource(ctx context.Context, source types.NamespacedName, to string, found bool) (p *decide.Problem, unknown bool) {
 	if source.Namespace == to {
 		return nil, false
