@@ -2,6 +2,7 @@
 # What the provisioners over ssh share, which is beside them in their image.
 set -euo pipefail
 shopt -s inherit_errexit
+export LC_ALL=C # texts of programs are read
 ulimit -f 32768 # KiB: a box may answer without an end, and would fill the node's disk before the kubelet sees it
 secret=/etc/flex/secret work=$(mktemp -d) name=${FLEX_PV_NAME:-none}
 
@@ -12,25 +13,55 @@ secret_has() {
 secret_has key known_hosts
 flex need box
 
-# on_box WORD...: runs the program on-box on the host FLEX_BOX with these arguments; its input is this one's. A shell there reads the
-# words, so they have only characters that no shell interprets, and no blank: each would be in the place of another. The program chooses
-# the exit code, and says why. What it prints is in the file said: no limit of this pod's files holds for its log, which the node writes.
+# program WORD...: prints what sh is to run on the box: the program on-box, with these arguments.
+# The word flex-on-box separates its answer from what the login shell prints when it starts.
+program() {
+  echo "echo; echo flex-on-box"
+  # Code 255 is ssh's own, so no program's there may be.
+  echo 'trap "[ \$? -lt 126 ] || exit 1" EXIT'
+  echo "set -- $*"
+  cat "${0%/*}/on-box"
+}
+
+# on_box WORD...: runs the program on-box on the host FLEX_BOX with these arguments; its input is
+# this one's. The login shell there may be zsh or csh, which read no program of sh: it gets one line
+# that each shell reads alike, and that starts sh. The words have only characters that no shell
+# interprets, and no blank: each would be in the place of another. The program chooses the exit
+# code, and says why. What it prints is in the file said: no limit of this pod's files holds for its
+# log, which the node writes.
 on_box() {
-  local code=0 word
+  local code=0 word text
   for word; do
     [[ $word =~ ^[A-Za-z0-9._:/+=-]+$ ]] || flex misconfigured "names on the box may have only letters, digits, and . _ : / + = -: $word"
   done
-  ssh -F none -T -i "$secret/key" -o "UserKnownHostsFile=$secret/known_hosts" -o StrictHostKeyChecking=yes -o BatchMode=yes -o IdentitiesOnly=yes \
-    -o ConnectTimeout=10 -o ServerAliveInterval=10 -- "$FLEX_BOX" "set -- $*; $(<"${0%/*}/on-box")" >"$work/said" 2>"$work/log" || code=$?
+  text=$(program "$@" | base64 -w 0)
+  ssh -F none -T -i "$secret/key" -o "UserKnownHostsFile=$secret/known_hosts" \
+    -o StrictHostKeyChecking=yes -o BatchMode=yes -o IdentitiesOnly=yes \
+    -o ConnectTimeout=10 -o ServerAliveInterval=10 -- "$FLEX_BOX" \
+    "exec sh -c 'eval \"\$(echo $text | base64 -d)\"'" >"$work/out" 2>"$work/log" || code=$?
   tail -c 65536 "$work/log" >&2
   case $code in
-    0) return 0 ;;
     255 | 153) ;; # ssh's own, and that it was ended by the limit
-    *) exit "$code" ;;
+    *)
+      began
+      [ $code = 0 ] || exit $code
+      return
+      ;;
   esac
   ! grep -q "Permission denied (" "$work/log" || flex denied "the box refuses the key of the Secret"
   ! grep -q "Host key verification failed" "$work/log" || flex misconfigured "the host key of the box is not in the file known_hosts of the Secret"
   flex again "the storage does not answer; the provisioner tries again"
+}
+
+# began writes what the program on-box has answered to the file said. Without it nothing was done,
+# whatever the exit code is: sh without base64 succeeds.
+began() {
+  if ! grep -qx flex-on-box "$work/out"; then
+    head -c 1024 "$work/out" >&2
+    flex misconfigured "the box has not run the provisioner's program: its user needs a login shell," \
+      "sh and base64, and its key no command of its own"
+  fi
+  sed '1,/^flex-on-box$/d' "$work/out" >"$work/said"
 }
 
 # chap writes the login of the claim's target to files. It is the same in every run: the Secret of an earlier run cannot be read.

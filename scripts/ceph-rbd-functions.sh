@@ -2,6 +2,7 @@
 # What ceph-rbd-provisioner.sh does with Ceph. It is beside that script in the image.
 set -euo pipefail
 shopt -s inherit_errexit
+export LC_ALL=C # texts of programs are read
 ulimit -f 32768 # KiB: a pool may have names without an end, and would fill the node's disk before the kubelet sees it
 secret=/etc/flex/secret work=$(mktemp -d) name=${FLEX_PV_NAME:-none} made=
 # Of the names that the storage lists only these are used. rbd reads others as an option, or as an image of another pool, also after --image.

@@ -1,6 +1,8 @@
 # shellcheck shell=sh
 # Runs on a Linux box with tgt, for iscsi-target-provisioner.sh. A volume is a directory with the files disk, note and from.
 set -eu
+export LC_ALL=C # numbers and texts of programs are read; sshd gives a session the box's language
+PATH=$PATH:/usr/sbin:/sbin # which sshd leaves out for other users than root
 umask 077
 verb=$1 volumes=$2 name=$3 iqn=$4 from=$6 volume=$2/$3 config=/etc/tgt/conf.d/$3.conf
 size=$((($5 + 511) / 512 * 512)) # tgt exports whole sectors, and leaves out the rest of a file

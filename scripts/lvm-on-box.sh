@@ -1,6 +1,8 @@
 # shellcheck shell=sh
 # Runs on a Linux box with LVM and LIO, for lvm-provisioner.sh. A volume is a thin logical volume, its target, and its backstore.
 set -eu
+export LC_ALL=C # numbers and texts of programs are read; sshd gives a session the box's language
+PATH=$PATH:/usr/sbin:/sbin # which sshd leaves out for other users than root
 verb=$1 group=$2 pool=$3 name=$4 iqn=$5 size=$6 from=$7 note=$8
 lio=/sys/kernel/config/target target=$lio/iscsi/$iqn/tpgt_1
 end() { code=$1 && shift && echo "claim: $*" >&2 && exit "$code"; }

@@ -1,6 +1,8 @@
 # shellcheck shell=sh
 # Runs on a box with ZFS, for zfs-provisioner.sh. A volume is a data set below the parent, whose sharenfs it inherits.
 set -eu
+export LC_ALL=C # numbers and texts of programs are read; sshd gives a session the box's language
+PATH=$PATH:/usr/sbin:/sbin # which sshd leaves out for other users than root
 verb=$1 parent=$2 volume=$2/$3 size=$4 note=$5
 end() { code=$1 && shift && echo "claim: $*" >&2 && exit "$code"; }
 value() { zfs get -Hp -o value "$1" "$2"; }

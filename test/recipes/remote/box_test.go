@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -17,8 +18,8 @@ var sshOptions = []string{
 	"-o", "BatchMode=yes", "-o", "IdentitiesOnly=yes", "-o", "ConnectTimeout=10", "-o", "ServerAliveInterval=10", "--", "root@box",
 }
 
-// ssh runs a command in a shell of the box, as sshd does: in a process group of its own. The file
-// box/ssh says what it does instead.
+// ssh runs a command in the login shell of the box, as sshd does: in a process group of its own. The
+// file box/shell names another shell than sh, and box/ssh says what it does instead.
 func ssh(world string, arguments []string, in io.Reader, out, log io.Writer) int {
 	n := len(sshOptions)
 	if len(arguments) != n+1 || strings.ReplaceAll(strings.Join(sshOptions, " "), "WORLD", world) != strings.Join(arguments[:n], " ") {
@@ -41,7 +42,8 @@ func ssh(world string, arguments []string, in io.Reader, out, log io.Writer) int
 			return 255
 		}
 	}
-	shell := exec.Command("sh", "-c", arguments[n])
+	login, _ := os.ReadFile(filepath.Join(world, "box/shell"))
+	shell := exec.Command(cmp.Or(string(login), "sh"), "-c", arguments[n])
 	shell.Env = []string{"PATH=" + os.Getenv("PATH"), worldVariable + "=" + world, killVariable + "=" + os.Getenv(killVariable)}
 	shell.Stdin, shell.Stdout, shell.Stderr, shell.Dir = in, out, log, "/"
 	shell.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
