@@ -1,60 +1,209 @@
 #!/bin/bash
-# A provisioner for a storage with a REST API: the script to copy for an appliance, whose paths, bodies and fields are in find_volumes
-# and below. No text of a user becomes part of a URL, and of the storage's only an ID: any other could lead to what is beside the volumes.
-set -euo pipefail; ulimit -f 32768 # KiB: a storage may answer without an end, and would fill the node's disk before the kubelet sees it
-[ -n "${FLEX_CLAIM_UID:-}" ] || exec flex each 8 "$0" "$@" # a batch: this script again, for each request
-secret=/etc/flex/secret work=$(mktemp -d) lost='' grows='' unread="there are no volumes in the answer of the storage, or one has an ID of another form; the provisioner tries again"
-export CURL_CA_BUNDLE=$secret/ca.crt # for https; there are no other CAs in the image
-[ -r $secret/header ] || flex misconfigured "the Secret lacks the file header"; flex need api
+# A provisioner for a storage with a REST API: the script to copy for an appliance, whose paths,
+# bodies and fields are in read_volumes and below. No text of a user becomes part of a URL, and of
+# the storage's only an ID: any other text could lead to what is beside the volumes.
+set -euo pipefail
+export LC_ALL=C
+# In KiB. A storage may answer without an end, and would fill the node's disk before the kubelet
+# sees it.
+ulimit -f 32768
+# A batch: this script again, for each request.
+[ -n "${FLEX_CLAIM_UID:-}" ] || exec flex each 8 "$0" "$@"
 
-# ask METHOD PATH [BODY [HEADER]]: sets status, and writes the answer to a file. A change without an answer may have been made, and is
-# repeated: each must be one that the storage recognizes. curl reads the login from the file: arguments can be seen.
+secret=/etc/flex/secret
+work=$(mktemp -d)
+lost=''                              # yes: the storage may have done what was asked
+grows=''                             # yes: this is an expand
+export CURL_CA_BUNDLE=$secret/ca.crt # for https; there are no other CAs in the image
+
+[ -s $secret/header ] || flex misconfigured "the Secret lacks the file header, or it is empty"
+flex need api
+[[ $FLEX_API =~ ^https?://[^[:space:]?#]+$ ]] ||
+  flex misconfigured "the key api must begin with https:// or http://, without a blank, ? or #"
+[[ ${FLEX_ANSWER_TIMEOUT:=30} =~ ^[1-9][0-9]{0,3}$ ]] ||
+  flex misconfigured "answer-timeout is $FLEX_ANSWER_TIMEOUT: it must be seconds, such as 30"
+
+# ask METHOD PATH [BODY [HEADER]]: sets status, and writes the answer to files. A change without an
+# answer may have been made, and is repeated: each must be one that the storage recognizes. curl
+# reads the login from the file: arguments can be seen.
 ask() {
+  local ended pause
   for pause in 1 2 0; do
-    status=$(curl --silent --show-error --globoff --connect-timeout 5 --max-time "${FLEX_ANSWER_TIMEOUT:-30}" --request "$1" \
-      --header "@$secret/header" --header "Content-Type: application/json" \
-      ${4:+--header "$4"} ${3:+--data "$3"} --output "$work/answer" --write-out '%{http_code}' "$FLEX_API$2") || status=000
-    case $status in 000 | 408 | 429 | 50[0-6]) lost=yes && sleep $pause ;; *) return 0 ;; esac
+    ended=0
+    : >"$work/answer"
+    status=$(curl --silent --show-error --globoff --connect-timeout 5 \
+      --max-time "$FLEX_ANSWER_TIMEOUT" --request "$1" --header "@$secret/header" \
+      --header "Content-Type: application/json" ${4:+--header "$4"} ${3:+--data "$3"} \
+      --output "$work/answer" --dump-header "$work/headers" --write-out '%{http_code}' \
+      "${FLEX_API%/}$2") || ended=$?
+    # After these nothing was sent.
+    case $ended$lost in
+      3) flex misconfigured "the key api is not a URL" ;;
+      60) flex misconfigured "ca.crt of the Secret has no CA that has signed for the host of api" ;;
+      77) flex misconfigured "the Secret lacks the file ca.crt, or it has no certificate" ;;
+    esac
+    [ $ended = 0 ] || status=000
+    case $status in
+      000 | 408 | 429 | 50[0-6]) lost=yes ;;
+      *) return 0 ;;
+    esac
+    sleep $pause
   done
 }
-# judge [STATUS]: ends the run, unless the last answer is a success or has this status. 77 and 78 promise that nothing was made, and 73 that nothing has grown.
+
+# judge [STATUS]: ends the run, unless the last answer is a success or has this status. 77 and 78
+# promise that nothing was made, and 73 that nothing has grown.
 judge() {
-  case $status in 2?? | "${1:-2xx}") return 0 ;; esac
-  case $status$lost$grows in 413 | 507 | 413yes | 507yes) flex full "the storage has no room for $FLEX_SIZE bytes: delete volumes, or ask its administrator for more" ;; esac
-  [ -z "$lost" ] || flex again "the storage does not answer (last status $status); the provisioner tries again"
   case $status in
-    401 | 403) flex denied "the storage refuses the provisioner's login: an administrator must correct the Secret" ;;
-    400 | 404 | 405 | 422) flex misconfigured "the storage does not accept the request (status $status): an administrator must correct the config" ;;
-    *) flex again "the storage refuses the request for now (status $status); the provisioner tries again" ;;
+    2?? | "${1:-2xx}") return 0 ;;
+  esac
+  case $status$lost$grows in
+    413 | 507 | 413yes | 507yes)
+      flex full "the storage has no room for $FLEX_SIZE bytes:" \
+        "delete volumes, or ask its administrator for more"
+      ;;
+  esac
+  [ -z "$lost" ] ||
+    flex again "the storage does not answer (last status $status); the provisioner tries again"
+  case $status in
+    401 | 403)
+      flex denied "the storage refuses the provisioner's login:" \
+        "an administrator must correct the Secret"
+      ;;
+    400 | 404 | 405 | 422)
+      flex misconfigured "the storage does not accept the request (status $status):" \
+        "an administrator must correct the config"
+      ;;
+    *)
+      flex again "the storage refuses the request for now (status $status);" \
+        "the provisioner tries again"
+      ;;
   esac
 }
-# find_volumes JQ: writes what JQ makes of each volume of the claim to a file, a line each. An API with pages needs a loop here.
-find_volumes() {
-  ask GET "/volumes?uid=$FLEX_CLAIM_UID"; judge
-  jq -ncr "input.volumes[] | select(.metadata.uid == env.FLEX_CLAIM_UID) | .id |= (tostring | select(test(\"\\\\A[0-9A-Za-z][0-9A-Za-z._-]*\\\\z\")) // error) | $1" "$work/answer" >"$work/found" || flex again "$unread"
-}
-provision() {
-  [ "$FLEX_VOLUME_MODE" = Filesystem ] || flex refuse "the storage has no raw devices: request volumeMode Filesystem"
-  find_volumes .; if [ ! -s "$work/found" ]; then # no earlier run has created one
-    flex note "$work/note" # what an audit needs to know of the claim
-    ask POST /volumes "$(jq -c '{name: env.FLEX_PV_NAME, bytes: (env.FLEX_SIZE | tonumber), metadata: .}' "$work/note")" "Idempotency-Key: $FLEX_CLAIM_UID"; judge
-    mv "$work/answer" "$work/found"
+
+# read_volumes PATH: writes the list of volumes at a path to the file volumes. A part must not be
+# taken for all: a volume that is not in it would be made again, or taken for deleted. An API with
+# pages needs a loop here. jq 1.6 rounds long numbers, and a rounded ID is that of another volume:
+# sed makes texts of IDs and sizes first.
+read_volumes() {
+  ask GET "$1"
+  judge
+  if [ "$status" != 200 ] || grep -qi '^link:.*next' "$work/headers"; then
+    flex again "the storage has not answered with all volumes (status $status):" \
+      "an administrator must have the script read all pages"
   fi
-  flex pv "$(jq -sc '.[0] | {spec: {capacity: {storage: "\(.bytes)"}, nfs: {server, path}}}' "$work/found")"
+  sed -E 's/"(id|bytes)"[[:space:]]*:[[:space:]]*(-?[0-9][0-9.eE+-]*)/"\1":"\2"/g' \
+    "$work/answer" >"$work/texts"
+  jq -sc 'if map(keys) == [["volumes"]] then {volumes: [.[0].volumes[]]} else error("fields") end' \
+    "$work/texts" >"$work/volumes" ||
+    flex again "there are no volumes in the answer of the storage, or more than volumes," \
+      "such as the address of a next page: an administrator must correct the script"
 }
+
+# select_volumes CONDITION JQ: writes what JQ makes of each volume with this condition to the file
+# found, a line each.
+select_volumes() {
+  jq -cr '
+    def text(form):
+      if type == "string" and test("\\A(" + form + ")\\z") then . else error("form") end;
+    def size: text("0|[1-9][0-9]{0,17}");
+    .volumes[] | select('"$1"') | .id |= text("[0-9A-Za-z][0-9A-Za-z._-]*") | '"$2" \
+    "$work/volumes" >"$work/found" ||
+    flex again "a volume of the storage has an ID or a size of another form;" \
+      "the provisioner tries again"
+}
+
+# find_volumes JQ: writes what JQ makes of each volume of the claim to the file found, a line each.
+find_volumes() {
+  read_volumes "/volumes?uid=$FLEX_CLAIM_UID"
+  select_volumes '.metadata.uid == env.FLEX_CLAIM_UID' "$1"
+}
+
+# must_have_size BYTES: ends the run if the volume has fewer bytes than the claim requests.
+must_have_size() {
+  [ "$1" -ge "$FLEX_SIZE" ] ||
+    flex again "the volume has $1 bytes yet, and the claim requests $FLEX_SIZE;" \
+      "the provisioner tries again"
+}
+
+provision() {
+  local volume='{bytes: (.bytes | size), server, path}'
+  [ "$FLEX_VOLUME_MODE" = Filesystem ] ||
+    flex refuse "the storage has no raw devices: request volumeMode Filesystem"
+  find_volumes "$volume"
+  if [ ! -s "$work/found" ]; then # no earlier run has created one
+    flex note "$work/note"        # what an audit needs to know of the claim
+    ask POST /volumes \
+      '{"name":"'"$FLEX_PV_NAME"'","bytes":'"$FLEX_SIZE"',"metadata":'"$(<"$work/note")"'}' \
+      "Idempotency-Key: $FLEX_CLAIM_UID"
+    judge
+    lost=yes # from here on 77 and 78 would be wrong
+    # The answer may be that to an earlier request, and its volume deleted.
+    find_volumes "$volume"
+  fi
+  [ -s "$work/found" ] ||
+    flex again "the storage does not list the new volume yet; the provisioner tries again"
+  must_have_size "$(jq -sr '.[0].bytes' "$work/found")"
+  flex pv "$(jq -sc '.[0] | {spec: {capacity: {storage: .bytes}, nfs: {server, path}}}' \
+    "$work/found")"
+}
+
 expand() {
-  grows=yes; find_volumes '"\(.bytes | tonumber) \(.id)"'; [ -s "$work/found" ] || flex again "the storage does not have the volume: an administrator must look for it"
-  while read -r bytes id; do [ "$bytes" -ge "$FLEX_SIZE" ] || { ask PATCH "/volumes/$id" "{\"bytes\":$FLEX_SIZE}"; judge; lost=yes; }; done <"$work/found" # from here on 73 would be wrong
-  find_volumes '.bytes | tonumber'; flex grown "$(sort -n "$work/found" | tail -n 1)" # it may have made it larger than requested
+  local bytes id
+  grows=yes
+  find_volumes '"\(.bytes | size) \(.id)"'
+  [ -s "$work/found" ] ||
+    flex again "the storage does not have the volume: an administrator must look for it"
+  while read -r bytes id; do
+    [ "$bytes" -lt "$FLEX_SIZE" ] || continue # it never shrinks
+    ask PATCH "/volumes/${id:?}" "{\"bytes\":$FLEX_SIZE}"
+    judge
+    lost=yes # from here on 73 would be wrong
+  done <"$work/found"
+  # It may have made it larger than requested, or not yet as large.
+  find_volumes '.bytes | size'
+  bytes=$(sort -n "$work/found" | sed -n 1p)
+  must_have_size "${bytes:-0}"
+  flex grown "$bytes"
 }
-delete() { # with FLEX_LISTED_VOLUME that volume alone. It is not there if an earlier run has deleted it
-  find_volumes '.id | select([env.FLEX_LISTED_VOLUME] - [null, "", .] == [])'
-  if [ -n "${FLEX_LISTED_VOLUME:-}" ] && [ ! -s "$work/found" ]; then ask GET /volumes; judge
-    jq -e '.volumes | all(.id != env.FLEX_LISTED_VOLUME)' "$work/answer" >/dev/null || flex again "the listed volume is not the claim's"; fi
-  while read -r id; do ask DELETE "/volumes/${id:?}"; judge 404; done <"$work/found"
+
+# delete deletes the volumes of the claim, with FLEX_LISTED_VOLUME that one alone.
+delete() {
+  local id wanted='.id | select([env.FLEX_LISTED_VOLUME] - [null, "", .] == [])'
+  find_volumes "$wanted"
+  if [ -n "${FLEX_LISTED_VOLUME:-}" ] && [ ! -s "$work/found" ]; then
+    # An earlier run has deleted it, or it is another claim's.
+    read_volumes /volumes
+    jq -e 'all(.volumes[]; .id != env.FLEX_LISTED_VOLUME)' "$work/volumes" >/dev/null ||
+      flex again "the listed volume is not the claim's"
+  fi
+  [ -s "$work/found" ] || return 0
+  while read -r id; do
+    ask DELETE "/volumes/${id:?}"
+    judge 404
+  done <"$work/found"
+  # Some storages delete later than they answer, and 404 may be about another path.
+  find_volumes "$wanted"
+  [ ! -s "$work/found" ] ||
+    flex again "the storage still lists the volume that it was asked to delete;" \
+      "the provisioner tries again"
 }
-list() { ask GET /volumes; judge
-  jq -nc 'input.volumes[] | select(.metadata.uid) | .metadata + {volume: .id, size: .bytes}' "$work/answer" >"$work/list" || flex again "$unread"
-  if [ -s "$work/list" ]; then flex list "$work/list"; else flex list; fi
+
+list() {
+  read_volumes /volumes
+  select_volumes .metadata.uid \
+    '.metadata + {volume: .id, size: (try (.bytes | size | tonumber) catch 0)}'
+  if [ -s "$work/found" ]; then
+    flex list "$work/found"
+  else
+    flex list
+  fi
 }
-case $1 in provision | delete | expand | list) "$1" ;; *) echo "this image has no verb $1"; exit 64 ;; esac
+
+case $1 in
+  provision | delete | expand | list) "$1" ;;
+  *)
+    echo "this image has no verb $1"
+    exit 64
+    ;;
+esac

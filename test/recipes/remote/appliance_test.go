@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -15,9 +16,19 @@ import (
 	"time"
 )
 
+// applianceID is an ID. What is JSON itself, such as a number, is shown as it is.
+type applianceID string
+
+func (id applianceID) MarshalJSON() ([]byte, error) {
+	if json.Valid([]byte(id)) {
+		return []byte(id), nil
+	}
+	return json.Marshal(string(id))
+}
+
 // applianceVolume is a volume as the API shows it.
 type applianceVolume struct {
-	ID       string         `json:"id"`
+	ID       applianceID    `json:"id"`
 	Name     string         `json:"name"`
 	Bytes    int64          `json:"bytes"`
 	Server   string         `json:"server"`
@@ -35,10 +46,14 @@ type appliance struct {
 	made    int
 	faults  []string
 	asked   []string // the methods
+	deleted []string // the paths
 	room    int64
 	keys    map[string]string // the requests, by their Idempotency-Key
 	moved   string            // where a status of 3xx leads
-	says    string            // what it gives for the ID of each volume, empty for its own
+	says    applianceID       // what it gives for the ID of each volume, empty for its own
+	form    string            // of its IDs, empty for "vol-%d"
+	beside  map[string]any    // what its lists have beside volumes
+	link    string            // the header Link of its answers
 }
 
 func newAppliance(t *testing.T) *appliance {
@@ -105,6 +120,9 @@ func (a *appliance) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		case <-time.After(20 * time.Second):
 		}
 	}
+	if a.link != "" {
+		w.Header().Set("Link", a.link)
+	}
 	w.WriteHeader(recorder.Code)
 	_, _ = w.Write(recorder.Body.Bytes())
 }
@@ -131,8 +149,11 @@ func (a *appliance) hasOtherRequest(r *http.Request) bool {
 }
 
 func (a *appliance) do(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodDelete {
+		a.deleted = append(a.deleted, r.URL.Path)
+	}
 	id := strings.TrimPrefix(r.URL.Path, "/volumes")
-	i := slices.IndexFunc(a.volumes, func(v *applianceVolume) bool { return "/"+v.ID == id })
+	i := slices.IndexFunc(a.volumes, func(v *applianceVolume) bool { return "/"+string(v.ID) == id })
 	switch {
 	case id == "" && r.Method == http.MethodGet:
 		found := slices.DeleteFunc(slices.Clone(a.volumes), func(v *applianceVolume) bool {
@@ -143,7 +164,10 @@ func (a *appliance) do(w http.ResponseWriter, r *http.Request) {
 			v := *found[i]
 			v.ID, found[i] = cmp.Or(a.says, v.ID), &v
 		}
-		_ = json.NewEncoder(w).Encode(map[string]any{"volumes": append([]*applianceVolume{{ID: "by-hand", Bytes: mebi}}, found...)})
+		found = append(found, &applianceVolume{ID: "by-hand", Bytes: mebi})
+		answer := map[string]any{"volumes": found}
+		maps.Copy(answer, a.beside)
+		_ = json.NewEncoder(w).Encode(answer)
 	case id == "" && r.Method == http.MethodPost:
 		a.create(w, r)
 	case i < 0:
@@ -173,8 +197,8 @@ func (a *appliance) create(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		a.made++
-		v.ID = fmt.Sprintf("vol-%d", a.made)
-		v.Path = "/vol/" + v.ID
+		v.ID = applianceID(fmt.Sprintf(cmp.Or(a.form, "vol-%d"), a.made))
+		v.Path = "/vol/" + string(v.ID)
 		v.Bytes = (v.Bytes + mebi - 1) / mebi * mebi
 		a.volumes = append(a.volumes, v)
 		i = len(a.volumes) - 1

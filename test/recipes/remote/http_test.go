@@ -3,10 +3,15 @@
 package remote
 
 import (
+	"encoding/pem"
+	"fmt"
+	"io"
+	"log"
 	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -79,13 +84,35 @@ func TestAnswersOfAnApplianceAreVerdicts(t *testing.T) {
 		"down":                       {[]string{"always 503"}, contract.Provision, contract.ExitTempFail, "claim: the storage does not answer (last status 503)"},
 		"conflict":                   {[]string{"409"}, contract.Provision, contract.ExitTempFail, "claim: the storage refuses the request for now (status 409)"},
 		"no answer to read":          {[]string{"always 200"}, contract.Delete, contract.ExitTempFail, "no volumes in the answer"},
-		"no answer with volumes":     {[]string{"always 204"}, contract.List, contract.ExitTempFail, "no volumes in the answer"},
-		"moved":                      {[]string{"always 301"}, contract.List, contract.ExitTempFail, "for now (status 301)"},
-		"no volume to delete":        {[]string{"404"}, contract.Delete, 0, ""},
-		"down at a delete":           {[]string{"500", "500", "500"}, contract.Delete, contract.ExitTempFail, "claim: the storage does not answer"},
-		"full, once it has grown":    {[]string{"late", "507"}, contract.Expand, contract.ExitTempFail, "claim: the storage does not answer (last status 507)"},
-		"full, as it is read again":  {[]string{"", "always 507"}, contract.Expand, contract.ExitTempFail, "claim: the storage does not answer (last status 507)"},
-		"full at an expand":          {[]string{"507"}, contract.Expand, contract.ExitCapacity, "claim: the storage has no room"},
+		"no answer with volumes": {
+			[]string{"always 204"}, contract.List, contract.ExitTempFail,
+			"not answered with all volumes (status 204)",
+		},
+		"a part of the volumes": {
+			[]string{"always 206"}, contract.Provision, contract.ExitTempFail,
+			"must have the script read all pages",
+		},
+		"creates it later": {
+			[]string{"202"}, contract.Provision, contract.ExitTempFail,
+			"claim: the storage does not list the new volume yet",
+		},
+		"grows it later": {
+			[]string{"202"}, contract.Expand, contract.ExitTempFail,
+			"claim: the volume has 1048576 bytes yet",
+		},
+		"deletes it later": {
+			[]string{"202"}, contract.Delete, contract.ExitTempFail,
+			"claim: the storage still lists the volume",
+		},
+		"deletes another path": {
+			[]string{"404"}, contract.Delete, contract.ExitTempFail,
+			"claim: the storage still lists the volume",
+		},
+		"moved":                     {[]string{"always 301"}, contract.List, contract.ExitTempFail, "for now (status 301)"},
+		"down at a delete":          {[]string{"500", "500", "500"}, contract.Delete, contract.ExitTempFail, "claim: the storage does not answer"},
+		"full, once it has grown":   {[]string{"late", "507"}, contract.Expand, contract.ExitTempFail, "claim: the storage does not answer (last status 507)"},
+		"full, as it is read again": {[]string{"", "always 507"}, contract.Expand, contract.ExitTempFail, "claim: the storage does not answer (last status 507)"},
+		"full at an expand":         {[]string{"507"}, contract.Expand, contract.ExitCapacity, "claim: the storage has no room"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -124,12 +151,15 @@ func TestLoginIsNotSentWhereAnApplianceRedirects(t *testing.T) {
 // A hostile storage is not the only thing at its address that the login may change.
 func TestAnApplianceLeadsTheLoginToNothingBesideItsVolumes(t *testing.T) {
 	t.Parallel()
-	for _, id := range []string{"../users/7", "..", "7/../../users/8", "7?force=true", "[1-9]", "{7,8}", "7\n8", "%2e%2e", "-7"} {
+	for _, id := range []applianceID{
+		"../users/7", "..", "7/../../users/8", "7?force=true", "7#8", "[1-9]", "{7,8}", "7\n8", "%2e%2e",
+		"-7", "-7.5", `""`, "null", "true", "{}", "[7]",
+	} {
 		w, c := newWorld(t, overHTTP()), claim(1)
 		w.mustEnd(w.run(contract.Provision, c), 0, "")
 		w.appliance.says, w.appliance.asked, c.Size = id, nil, 2*mebi
 		for _, verb := range []contract.Verb{contract.Expand, contract.Delete} {
-			w.mustEnd(w.run(verb, c), contract.ExitTempFail, "one has an ID of another form")
+			w.mustEnd(w.run(verb, c), contract.ExitTempFail, "a volume of the storage has an ID or a size")
 		}
 		if slices.ContainsFunc(w.appliance.asked, func(method string) bool { return method != http.MethodGet }) {
 			t.Errorf("the ID %q: the requests %q", id, w.appliance.asked)
@@ -203,4 +233,121 @@ func TestVolumesOfOneClaimAreDeleted(t *testing.T) {
 	if len(w.appliance.volumes) != 1 || slices.Contains(w.appliance.asked, http.MethodPut) {
 		t.Errorf("%d volumes are left", len(w.appliance.volumes))
 	}
+}
+
+// A delete of a rounded ID would delete the volume of another claim: jq 1.6, which the image has,
+// reads 9007199254740993 as 9007199254740992.
+func TestAnApplianceMayNumberItsVolumes(t *testing.T) {
+	t.Parallel()
+	for _, last := range []int{1<<53 - 1, 999_999_999_999_999_998, 0} {
+		w, other, c := newWorld(t, overHTTP()), claim(1), claim(2)
+		w.appliance.form, w.appliance.made = "%d", last
+		w.mustEnd(w.run(contract.Provision, other), 0, "")
+		w.mustEnd(w.run(contract.Provision, c), 0, "")
+		c.Size = 2 * mebi
+		w.mustEnd(w.run(contract.Expand, c), 0, fmt.Sprintf("%q:%d}", "capacity", 2*mebi))
+		if sizes := w.recipe.volumes(w); sizes[other.UID] != mebi || sizes[c.UID] != 2*mebi {
+			t.Errorf("after %d: the sizes are %v", last, sizes)
+		}
+		for i, one := range []contract.Request{other, c} {
+			id := fmt.Sprint(last + 1 + i)
+			w.mustEnd(w.run(contract.List, one), 0, fmt.Sprintf(`"volume":%q`, id))
+		}
+		c.ListedVolume = fmt.Sprint(last + 1)
+		w.mustEnd(w.run(contract.Delete, c), contract.ExitTempFail, "the listed volume is not the claim's")
+		w.mustHave(mebi, other, c)
+		c.ListedVolume = fmt.Sprint(last + 2)
+		for range 2 {
+			w.mustEnd(w.run(contract.Delete, c), 0, "")
+			w.mustHave(mebi, other)
+		}
+		w.mustEnd(w.run(contract.Delete, other), 0, "")
+		w.mustHaveNothing()
+	}
+}
+
+func TestANumberWithAFractionOrAnExponentIsNeverAnotherVolume(t *testing.T) {
+	t.Parallel()
+	for _, id := range []applianceID{"7.0", "1e3", "9.007199254740993E15"} {
+		w, c := newWorld(t, overHTTP()), claim(1)
+		w.mustEnd(w.run(contract.Provision, c), 0, "")
+		w.appliance.says = id
+		w.mustEnd(w.run(contract.Delete, c), contract.ExitTempFail, "")
+		for _, path := range w.appliance.deleted {
+			if path != "/volumes/"+string(id) {
+				t.Errorf("the ID %s: asked to delete %q", id, path)
+			}
+		}
+	}
+}
+
+// A volume that is on another page would be created twice, or taken for deleted or lost.
+func TestAPartOfAListIsNotTakenForAll(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*appliance){
+		"next":  func(a *appliance) { a.beside = map[string]any{"next": "/volumes?page=2"} },
+		"total": func(a *appliance) { a.beside = map[string]any{"total": 1000} },
+		"link":  func(a *appliance) { a.link = `</volumes?page=2>; rel="next"` },
+		"206":   func(a *appliance) { a.faults = []string{"always 206"} },
+	} {
+		w, c := newWorld(t, overHTTP()), claim(1)
+		w.mustEnd(w.run(contract.Provision, c), 0, "")
+		change(w.appliance)
+		for _, verb := range contract.Verbs() {
+			w.mustEnd(w.run(verb, claim(2)), contract.ExitTempFail, "an administrator must")
+		}
+		if w.appliance.made != 1 {
+			t.Errorf("%s: %d volumes were made", name, w.appliance.made)
+		}
+	}
+}
+
+// The volume may be that of an earlier run, which the storage has still to create.
+func TestAPVHasAtLeastTheSizeThatItsClaimRequests(t *testing.T) {
+	t.Parallel()
+	w, c := newWorld(t, overHTTP()), claim(1)
+	w.mustEnd(w.run(contract.Provision, c), 0, "")
+	w.api.Forget()
+	for _, size := range []int64{0, mebi - 1} {
+		w.appliance.volumes[0].Bytes = size
+		says := fmt.Sprintf("claim: the volume has %d bytes yet", size)
+		w.mustEnd(w.run(contract.Provision, c), contract.ExitTempFail, says)
+	}
+	if pvs := w.api.All("persistentvolumes"); len(pvs) > 0 {
+		t.Errorf("there are %v", pvs)
+	}
+}
+
+func TestAnApplianceThatCannotBeAskedIsAFaultOfTheConfig(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ key, value, says string }{
+		{"api", "storage.example", "the key api must begin with https:// or http://"},
+		{"api", "file:///etc", "the key api must begin with https:// or http://"},
+		{"api", "https://storage.example/ api", "the key api must begin with https:// or http://"},
+		{"api", "https://storage.example/api?v=1", "the key api must begin with https:// or http://"},
+		{"api", "https://storage.example:99999", "the key api is not a URL"},
+		{"answer-timeout", "30s", "answer-timeout is 30s"},
+		{"answer-timeout", "0", "answer-timeout is 0"},
+	} {
+		w := newWorld(t, overHTTP())
+		w.properties[test.key] = test.value
+		w.mustEnd(w.run(contract.Provision, claim(1)), contract.ExitConfig, test.says)
+	}
+}
+
+func TestTheCertificateOfAnApplianceIsChecked(t *testing.T) {
+	t.Parallel()
+	w, c := newWorld(t, overHTTP()), claim(1)
+	server := httptest.NewTLSServer(w.appliance)
+	t.Cleanup(server.Close)
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	w.properties["api"] = server.URL + "/"
+	w.mustEnd(w.run(contract.Provision, c), contract.ExitConfig, "the Secret lacks the file ca.crt")
+	own := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	w.write("etc/secret/ca.crt", string(own))
+	for _, verb := range []contract.Verb{contract.Provision, contract.Delete} {
+		w.mustEnd(w.run(verb, c), 0, "")
+	}
+	w.properties["api"] = strings.Replace(server.URL, "127.0.0.1", "localhost", 1)
+	w.mustEnd(w.run(contract.Provision, c), contract.ExitConfig, "ca.crt of the Secret has no CA that")
 }

@@ -56,7 +56,7 @@ func (w *world) mustHavePV(c contract.Request) {
 	must(w.t, err)
 	want := strings.NewReplacer("WORLD", w.dir, "POOL", w.properties["pool"]).Replace(w.recipe.source)
 	if w.appliance != nil {
-		want = strings.ReplaceAll(want, "VOLUME", w.appliance.volumes[0].ID)
+		want = strings.ReplaceAll(want, "VOLUME", string(w.appliance.volumes[0].ID))
 	}
 	if string(text) != want {
 		w.t.Errorf("the volume source is\n%s, want\n%s", text, want)
