@@ -14,7 +14,7 @@ OF_LOGINS='Cinder|Clone|Reserve|Portal|Twenty|Leak|Ceph|GrownDisk'
 # The tests that every release of Cinder must pass.
 OF_RELEASES='PortalHasMoved|CinderClaim|DataOfItsSource|ReserveWorkflow|BothPortals|GrownDisk|OnTheOther|PodsGroup|TwoPortals|WrongPassword|GrownVolume|LoggedOut|FibreChannelVolume|FlexVolumeIs'
 # Those that try what stolen tokens would.
-OF_ATTACKS='NodesDirectoriesGetsNoMore|WithoutItsGateIsRefused|ServesClaimsThat|BecomesOneOfTheProject|ReachesOnlySecretsOfItsClaim|WriteNoPVOfAnother|BecomesTheDispatcher|AttacksSucceed|LinksThatAPodSwaps'
+OF_ATTACKS='NodesDirectoriesGetsNoMore|WithoutItsGateIsRefused|ServesClaimsThat|BecomesOneOfTheProject|ReachesOnlySecretsOfItsClaim|WriteNoPVOfAnother|BecomesTheDispatcher|AttacksSucceed|LinksOfAPod'
 # Those of docs/recipes, and what kubectl flex new makes of them.
 OF_RECIPES='^TestRecipe|^TestNew|NFSExamples|ManyClaimsShareFewJobs|WithoutAnyNetwork|IsAnnouncedBefore'
 # Those of kubectl flex conform: of images that break a promise or are new, and of each recipe.

@@ -1,7 +1,9 @@
 package test
 
 import (
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -89,6 +91,22 @@ func TestNothingThatIsShippedWalksAVolumeByPath(t *testing.T) {
 				t.Errorf("%s walks by path, use flex empty, or handle the files of one directory: %s", where, line)
 			}
 		}
+	}
+}
+
+// A script whose volumes are directories deletes them by flex empty: the walk by path that would
+// do, too, is refused above. The volumes of the other scripts are files, or are elsewhere.
+func TestScriptsWhoseVolumesAreDirectoriesDeleteByFlexEmpty(t *testing.T) {
+	var found []string
+	for file, text := range provisioners(t) {
+		if strings.Contains(text, "flex empty \"$dir\"") {
+			found = append(found, strings.TrimSuffix(filepath.Base(file), "-provisioner.sh"))
+		}
+	}
+	slices.Sort(found)
+	want := []string{"btrfs", "directory", "file-server", "isolated", "nfs", "seed"}
+	if !slices.Equal(found, want) {
+		t.Errorf("%q delete by flex empty, want %q", found, want)
 	}
 }
 

@@ -23,8 +23,6 @@ func TestMain(m *testing.M) {
 			in.requests, in.pv, in.account = dir+"/request.json", dir+"/pv.json", dir+"/account"
 		}
 		os.Exit(execute(in, os.Args[1:]))
-	case "rm":
-		os.Exit(rmByPath(os.Args[1:]))
 	}
 	os.Exit(m.Run())
 }
@@ -36,11 +34,9 @@ func programs(t *testing.T) string {
 	must(t, err)
 	bin := t.TempDir()
 	must(t, os.Chmod(bin, 0o755)) // for another user, too
-	for _, name := range []string{"flex", "rm"} {
-		// The race detector lets each program sleep for a second before it ends.
-		script := fmt.Sprintf("#!/bin/bash\nGORACE=atexit_sleep_ms=0 exec -a %s %q \"$@\"\n", name, self)
-		must(t, os.WriteFile(filepath.Join(bin, name), []byte(script), 0o755))
-	}
+	// The race detector lets each program sleep for a second before it ends.
+	script := fmt.Sprintf("#!/bin/bash\nGORACE=atexit_sleep_ms=0 exec -a flex %q \"$@\"\n", self)
+	must(t, os.WriteFile(filepath.Join(bin, "flex"), []byte(script), 0o755))
 	return bin
 }
 

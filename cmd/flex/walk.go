@@ -19,8 +19,7 @@ const (
 )
 
 // walk deletes what is in one directory, which a pod may change at any moment: between two steps it
-// replaces a directory by a link to that of all volumes, and a walk by paths, such as rm -rf of
-// busybox, goes on in there. Here each step names one entry of a directory that is open: os.Root
+// replaces a directory by a link to that of all volumes, and a walk by paths goes on in there. Here each step names one entry of a directory that is open: os.Root
 // opens each part of a path by openat with O_NOFOLLOW (rootOpenDir in os/root_unix.go), follows a
 // link itself, never out of the Root (doInRoot in os/root_openat.go), and deletes by unlinkat,
 // which follows none (removeat). So no step leaves the directory, whatever is swapped when; what a
@@ -34,6 +33,9 @@ type walk struct {
 	removed int
 	moved   int
 	first   error
+	// listed is called, if it is not nil, with the path of a directory between its listing and the
+	// descent into what it lists: a test changes the directory there, as a pod may.
+	listed func(path string)
 }
 
 // clear deletes what is in a directory, at a path below the top, as far as one listing shows it.
@@ -50,6 +52,9 @@ func (w *walk) clear(dir *os.Root, path string, depth int) {
 	for err == nil {
 		var names []string
 		names, err = list.Readdirnames(listed)
+		if w.listed != nil {
+			w.listed(path)
+		}
 		for _, name := range names {
 			w.remove(dir, name, path+name, depth)
 		}

@@ -34,9 +34,9 @@ const (
 	maxTemplateJSON = 128 << 10
 	// maxDepth is how deep a pod-template may be nested. No field of a pod is at 20.
 	maxDepth = 50
-	// maxEntries is how many containers, variables, mounts and the like a list may have. To merge
-	// 4,000 containers of 15 bytes over the baseline took 30 s, in which no other config was
-	// judged.
+	// maxEntries is how many containers, variables, mounts and the like a list may have.
+	// apimachinery's strategic merge takes time by the square of a list, in which no other config
+	// is judged.
 	maxEntries = 250
 	// maxValue is the largest size of any other key that the dispatcher reads, in bytes.
 	maxValue = 4 << 10
@@ -150,7 +150,7 @@ func checkTree(n *yaml.Node, depth int) error {
 var quantityFields = []string{"limits", "requests", "overhead", "sizeLimit", "divisor"}
 
 // costlyQuantity returns a text in a decoded value that is not to be parsed as a quantity, if there
-// is one. One of 11 bytes once stopped the classes of every namespace.
+// is one. One of a few characters once stopped the classes of every namespace.
 func costlyQuantity(value any, isQuantity bool) (string, bool) {
 	switch v := value.(type) {
 	case string:

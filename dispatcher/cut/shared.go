@@ -66,8 +66,8 @@ func shareAll[T ~string](list []T) []T {
 	return share(key.String(), list)
 }
 
-// shareSize returns a shared copy of what a claim asks for or has of storage. A user may ask for
-// 1e2000000 bytes, and each comparison with that took half a second of all claims' time.
+// shareSize returns a shared copy of what a claim asks for or has of storage. A user may ask for a
+// size with which each comparison took half a second of all claims' time.
 func shareSize(list corev1.ResourceList) corev1.ResourceList {
 	size, found := list[corev1.ResourceStorage]
 	if !found {

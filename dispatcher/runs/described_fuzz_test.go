@@ -30,8 +30,8 @@ func FuzzDescribedPV(f *testing.F) {
 	f.Add(`{"source": {"hostPath": {"path": "` + own + `", "type": "Socket"}}}`)
 	f.Add(`{"source": {"hostPath": {"path": "/"}}, "capacity": "1e-9"}`)
 	f.Add(`{"source": {"nfs": {"server": "filer", "path": "/a"}}, "capacity": "512Mi"}`)
-	f.Add(`{"source": {"nfs": {"server": "filer", "path": "/a"}}, "capacity": "1e-99999999"}`)
-	f.Add(`{"source": {"nfs": {"server": "filer", "path": "/a"}}, "capacity": 1e99999999}`)
+	f.Add(`{"source": {"nfs": {"server": "filer", "path": "/a"}}, "capacity": "1e-100"}`)
+	f.Add(`{"source": {"nfs": {"server": "filer", "path": "/a"}}, "capacity": 1e100}`)
 	f.Add(`{"source": {"csi": {"driver": "d", "volumeHandle": "h", "volumeAttributes": {"a": "b"}}}, "capacity": "512Mi", "metadata": {"name": "other"}}`)
 	f.Fuzz(func(t *testing.T, description string) {
 		described, err := runs.ReadDescribedPV(description)

@@ -22,9 +22,9 @@ import (
 func FuzzTerminationMessage(f *testing.F) {
 	f.Add(int32(0), `{"uid":"one","code":0}`+"\n"+`{"uid":"two","code":75,"message":"claim: busy"}`)
 	f.Add(int32(1), "claim: no room\n+ set -x\n")
-	f.Add(int32(0), `{"uid":"one","code":0,"capacity":"2Gi"}`+"\n"+`{"uid":"one","code":1,"capacity":"1e9999"}`)
+	f.Add(int32(0), `{"uid":"one","code":0,"capacity":"2Gi"}`+"\n"+`{"uid":"one","code":1,"capacity":"1e100"}`)
 	f.Add(int32(0), `{"uid":"one","code":0}`+"\n"+`{"uid":"two","code":1,"capacity":"2Gi"}`)
-	f.Add(int32(1), `{"uid":"one","code":0,"capacity":"1e-99999999"}`+"\n"+`{"uid":"two","code":0,"capacity":1E-99999999}`)
+	f.Add(int32(1), `{"uid":"one","code":0,"capacity":"1e-100"}`+"\n"+`{"uid":"two","code":0,"capacity":1E-100}`)
 	f.Add(int32(137), "\x1b[31m\xff\x00claim: red")
 	f.Fuzz(func(t *testing.T, code int32, message string) {
 		if len(message) > contract.MaxMessage {

@@ -1,6 +1,6 @@
 // Package quantity reads quantities that others write in bounded time. Kubernetes limits no
-// exponent: to parse 1e-99999999 takes minutes, and to compare 1e2000000 with another quantity,
-// which the API server accepts as the size of a claim, takes seconds each time.
+// exponent: some quantities of few characters take minutes to parse, and others, which the API
+// server accepts as the size of a claim, a second to compare each time (apimachinery 0.37).
 package quantity
 
 import (
@@ -31,18 +31,21 @@ func Parse(text string) (resource.Quantity, error) {
 // maxDigits is more digits than any int64 has: no quantity with fewer takes long to compare.
 const maxDigits = 40
 
+// isHuge reports whether a quantity has more than maxDigits digits. It computes none of them.
+func isHuge(q resource.Quantity) bool {
+	dec := q.AsDec() // changes the copy
+	return dec.UnscaledBig().BitLen()*3/10-int(dec.Scale()) > maxDigits
+}
+
 // Bounded returns a quantity that an object of the API server has or, if an int64 cannot hold it,
 // the largest that it can. So does Kubernetes, by the documentation of resource.Quantity, but only
 // with some of the texts that it parses: the value of 10E is 0. None is below zero.
 func Bounded(q resource.Quantity) resource.Quantity {
-	kept := q.DeepCopy()
-	dec := kept.AsDec() // changes the copy, and computes nothing
-	digits := dec.UnscaledBig().BitLen()*3/10 - int(dec.Scale())
 	largest := *resource.NewQuantity(math.MaxInt64, resource.BinarySI)
 	switch {
-	case dec.Sign() <= 0:
+	case q.Sign() <= 0:
 		return *resource.NewQuantity(0, q.Format)
-	case digits > maxDigits, q.Cmp(largest) > 0:
+	case isHuge(q), q.Cmp(largest) > 0:
 		return largest
 	default:
 		return q

@@ -335,3 +335,17 @@ func TestRecipeISCSITarget(t *testing.T) {
 	w.vanished(claim)
 	equal(t, "what is left on the box", w.onBox("find /srv/flex-volumes /etc/tgt/conf.d; tgtadm --lld iscsi --mode target --op show"), "/srv/flex-volumes\n/srv/flex-volumes/.lock\n/etc/tgt/conf.d")
 }
+
+// printed waits until a pod has printed a word, and returns all that it has printed.
+func (w *world) printed(pod, word string) string {
+	w.t.Helper()
+	var log []byte
+	w.eventually(2*toBind, fmt.Sprintf("the pod %s to print %q", pod, word), func(ctx context.Context) (err error) {
+		log, err = kube.CoreV1().Pods(w.ns).GetLogs(pod, &corev1.PodLogOptions{}).DoRaw(ctx)
+		if err == nil && !strings.Contains(string(log), word) {
+			err = fmt.Errorf("it has printed %q", log)
+		}
+		return err
+	})
+	return string(log)
+}
