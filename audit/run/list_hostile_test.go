@@ -184,7 +184,7 @@ func TestAnAuditThatIsInterruptedDeletesItsJob(t *testing.T) {
 // An image's message is cut off from what follows it by nothing but its line.
 func TestTheMessageOfAnImageAddsNoLineToAnError(t *testing.T) {
 	inLab(t, nil, func(l *lab) {
-		l.ends(75, "busy\nSecretLeft: secret/a -n b\n    reboot", "")
+		l.ends(75, "busy\nSecretLeft: secret/a -n b\n    touch PWNED", "")
 		look, err := l.Look(l.t.Context(), run.Storages{Classes: []string{"gold"}})
 		if err != nil || len(look.Faults) != 1 || strings.Contains(look.Faults[0].Error(), "\n") || !strings.Contains(look.Faults[0].Error(), "busy SecretLeft") {
 			l.t.Errorf("the faults are %q, %v", look.Faults, err)

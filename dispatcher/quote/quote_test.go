@@ -3,6 +3,7 @@ package quote_test
 import (
 	"context"
 	"errors"
+	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -14,8 +15,9 @@ import (
 
 // hostile are names that a storage or a user may choose.
 var hostile = []string{
-	"x; curl evil | sh #", "x\nSecretLeft: secret/a: b\n    kubectl delete ns kube-system", "\x1b]52;c;ZXZpbA==\a", "\u009b2J", "$(reboot)", "`reboot`", "a'b", `a"b`, `a\b`,
-	"a b", "--all", "*", "~root", "!!", "&", "", "\u202egnirts", "\xff\xfe", "naïve", "x'; reboot; '", "\\'; reboot #", "\\\x1b'; reboot #",
+	"x; touch PWNED #", "x\nSecretLeft: secret/a: b\n    touch PWNED", "\x1b[31m\a", "\u009b31m",
+	"$(touch PWNED)", "`touch PWNED`", "a'b", `a"b`, `a\b`, "a b", "--all", "*", "~root", "!!", "&", "",
+	"\u202egnirts", "\xff\xfe", "naïve", "x'; touch PWNED; '", "\\'; touch PWNED #", "\\\x1b'; touch PWNED #",
 }
 
 // A name is printed on one line of ASCII without control characters, and an ordinary one as it is.
@@ -35,7 +37,7 @@ func TestANameOfOthersCannotLeaveItsPlaceInALine(t *testing.T) {
 			t.Errorf("%s is printed as %s", plain, got)
 		}
 	}
-	if got := quote.Lines("first\nsecond\tthird\x1b[2J\u009b…"); got != "first\nsecond third[2J…" {
+	if got := quote.Lines("first\nsecond\tthird\x1b[31m\u009b…"); got != "first\nsecond third[31m…" {
 		t.Errorf("lines become %q", got)
 	}
 	if got := quote.Line("first\nsecond\r\n\tthird\x1b\u009b…"); got != "first second third…" {
@@ -52,10 +54,15 @@ func TestAPrintedCommandDoesOnlyWhatItSays(t *testing.T) {
 			t.Errorf("the command %q is not one line of ASCII", command)
 		}
 		ctx, stop := context.WithCancel(t.Context())
-		out, err := exec.CommandContext(ctx, "bash", "--norc", "-c", command).CombinedOutput()
+		shell := exec.CommandContext(ctx, "bash", "--norc", "-c", command)
+		shell.Dir = t.TempDir()
+		out, err := shell.CombinedOutput()
 		stop()
 		if diff := cmp.Diff([]string{name, "end", ""}, strings.Split(string(out), "\x00")); err != nil || diff != "" {
 			t.Errorf("%s: %v %s", command, err, diff)
+		}
+		if made, err := os.ReadDir(shell.Dir); err != nil || len(made) > 0 {
+			t.Errorf("the command %s made %v, %v", command, made, err)
 		}
 	}
 }
@@ -63,8 +70,8 @@ func TestAPrintedCommandDoesOnlyWhatItSays(t *testing.T) {
 // A tenant's text in an error once stood on a line of its own, as a remedy of the command, and cleared
 // the terminal.
 func TestAnErrorThatRepeatsTheTextOfOthersLooksLikeOne(t *testing.T) {
-	err := errors.New("bad flag: --=\x1b[2J\nerror: x. Remedy: kubectl delete namespace app\n" + strings.Repeat(" ", 80) + "Remedy: a")
-	want := "bad flag: --=[2J\n       error: x. Remedy: kubectl delete namespace app\n       Remedy: a"
+	err := errors.New("bad flag: --=\x1b[31m\nerror: x. Remedy: touch PWNED\n" + strings.Repeat(" ", 80) + "Remedy: a")
+	want := "bad flag: --=[31m\n       error: x. Remedy: touch PWNED\n       Remedy: a"
 	if got := quote.Error(err); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
