@@ -193,8 +193,8 @@ func TestTheHolderIsAScriptOfAnyShell(t *testing.T) {
 // So many blanks that the rest begins at the left edge of a terminal once showed a remedy there that
 // the image had written.
 func TestALineOfAContainerStaysInItsPlace(t *testing.T) {
-	r := Result{Promise: "x", Verdict: Broken, Output: "a\n" + strings.Repeat(" ", 60) + "remedy  b\x1b[2J"}
-	want := "| a\n                  | remedy b[2J\n"
+	r := Result{Promise: "x", Verdict: Broken, Output: "a\n" + strings.Repeat(" ", 60) + "remedy  b\x1b[31m"}
+	want := "| a\n                  | remedy b[31m\n"
 	var said strings.Builder
 	if err := r.Print(&said); err != nil || !strings.HasSuffix(said.String(), want) {
 		t.Errorf("printed is %q, and its end must be %q: %v", said.String(), want, err)

@@ -13,7 +13,7 @@ import (
 
 // A file may be that of a merge request: names in it were checked by no API server.
 func TestValidatePrintsNoControlCharacterOfAFile(t *testing.T) {
-	const evil = `"g\u001b[2Jold\u009b1A"`
+	const evil = `"g\u001b[31mold\u009b31m"`
 	const manifests = `
 apiVersion: v1
 kind: ConfigMap

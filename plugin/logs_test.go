@@ -64,16 +64,16 @@ func TestOnlyTheLogsOfTheJobsOwnPodsArePrinted(t *testing.T) {
 }
 
 func TestALogMovesNoCursorOfATerminal(t *testing.T) {
-	client := logging(map[string]string{"first": "\x1b[2Jone\ttwo\r\nthree\u202e"}, errors.New("it waits\x1b[2J to start"), labelled("own", "job"))
+	client := logging(map[string]string{"first": "\x1b[31mone\ttwo\r\nthree\u202e"}, errors.New("it waits\x1b[31m to start"), labelled("own", "job"))
 	var out bytes.Buffer
 	if err := printLogs(t.Context(), client, ofJob, &corev1.PodLogOptions{}, &out); err != nil {
 		t.Fatal(err)
 	}
 	text, why, _ := strings.Cut(out.String(), "container second <==\n")
-	if want := "==> pod own, container first <==\n[2Jone two\nthree\n==> pod own, "; text != want {
+	if want := "==> pod own, container first <==\n[31mone two\nthree\n==> pod own, "; text != want {
 		t.Errorf("it prints %q, want %q", text, want)
 	}
-	if !strings.Contains(why, "it waits[2J to start") {
+	if !strings.Contains(why, "it waits[31m to start") {
 		t.Errorf("of a container without a log it prints %q", why)
 	}
 }

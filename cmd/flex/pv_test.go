@@ -115,7 +115,7 @@ func TestAWrongUseOfPVIsNotOneThatMadeNothing(t *testing.T) {
 		"null":             {arguments: []string{`null`}, says: "must be a JSON object"},
 		"two objects":      {arguments: []string{`{}{}`}, says: "must be a JSON object"},
 		"two lines":        {arguments: []string{`{"spec":{"nfs":{"server":"filer","path":"/a\nb"}}}`}, says: `the text "/a\nb" has control characters`},
-		"a terminal's":     {arguments: []string{`{"spec":{"csi":{"volumeAttributes":{"share":"\u001b[2J"}}}}`}, says: `the text "\x1b[2J" has control`},
+		"a terminal's":     {arguments: []string{`{"spec":{"csi":{"volumeAttributes":{"share":"\u001b[31m"}}}}`}, says: `the text "\x1b[31m" has control`},
 		"in a list":        {arguments: []string{`{"spec":{"iscsi":{"portals":["192.0.2.1","\u0000"]}}}`}, says: `the text "\x00" has control`},
 		"in a name":        {arguments: []string{`{"metadata":{"annotations":{"a\tb":"c"}}}`}, says: `the text "a\tb" has control`},
 		"above":            {arguments: []string{`{"spec":{"nfs":{"server":"filer","path":"/a/../b"}}}`}, says: `leads to a directory above`},

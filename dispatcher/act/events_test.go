@@ -48,8 +48,8 @@ func TestAnotherCauseIsAnotherEvent(t *testing.T) {
 func TestAnEventMovesNoCursorOfATerminal(t *testing.T) {
 	recorder := events.NewFakeRecorder(1)
 	a := &Actor{Recorder: recorder}
-	a.emit(&corev1.PersistentVolumeClaim{}, nil, corev1.EventTypeWarning, "Failed\x1b\nCreate", "the quota\x1b[2J\tof\nyou\u202e")
-	if got, want := <-recorder.Events, "Warning Failed Create the quota[2J of\nyou"; got != want {
+	a.emit(&corev1.PersistentVolumeClaim{}, nil, corev1.EventTypeWarning, "Failed\x1b\nCreate", "the quota\x1b[31m\tof\nyou\u202e")
+	if got, want := <-recorder.Events, "Warning Failed Create the quota[31m of\nyou"; got != want {
 		t.Errorf("the event is %q, want %q", got, want)
 	}
 }

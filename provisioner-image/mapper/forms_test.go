@@ -52,7 +52,7 @@ var complete = map[string]fixture{
 // What a storage may add to a text, or begin it with.
 var (
 	hostileEnds = []string{
-		"\nEVIL", "\r\nEVIL", "\x1b]52;EVIL\a", "\u0085EVIL", "\x7fEVIL", "\x00EVIL", "\u202eEVIL", ",EVIL", " --EVIL", "/../EVIL", "'EVIL", `"EVIL`, "$(EVIL)", "`EVIL`", ";EVIL", "@EVIL",
+		"\nEVIL", "\r\nEVIL", "\x1b[31mEVIL", "\aEVIL", "\u0085EVIL", "\x7fEVIL", "\x00EVIL", "\u202eEVIL", ",EVIL", " --EVIL", "/../EVIL", "'EVIL", `"EVIL`, "$(EVIL)", "`EVIL`", ";EVIL", "@EVIL",
 	}
 	hostileBeginnings = []string{"--EVIL", "../EVIL", " EVIL", "\nEVIL", "EVIL@", "EVIL,"}
 )
@@ -266,8 +266,7 @@ func TestATextOfAnotherFormIsRefused(t *testing.T) {
 		{"iscsi", map[string]any{"target_portal": "192.0.2.1:0"}},
 		{"iscsi", map[string]any{"target_portal": "192.0.2.1:65536"}},
 		{"iscsi", map[string]any{"target_portal": "192.0.2.1:3260,1"}},
-		{"iscsi", map[string]any{"target_portal": "[fe80::1%../../etc]:3260"}},
-		{"iscsi", map[string]any{"target_portal": "../../etc/x:3260"}},
+		{"iscsi", map[string]any{"target_portal": "a/b:3260"}},
 		{"iscsi", map[string]any{"target_iqn": "iqn.2010-10.org.openstack:a/../../b"}},
 		{"iscsi", map[string]any{"target_iqn": "volume-" + volumeID}},
 		{"fibre_channel", map[string]any{"target_wwn": "524a937aaabbcc0"}},
@@ -279,7 +278,7 @@ func TestATextOfAnotherFormIsRefused(t *testing.T) {
 		{"nvmeof", map[string]any{"nqn": "nqn.2014-08.org:uuid:" + volumeID + ",hostnqn=x"}},
 		{"nvmeof", map[string]any{"target_portal": "192.0.2.1,hostnqn=x"}},
 		{"nvmeof", map[string]any{"target_port": "4420,hostnqn=x"}},
-		{"nvmeof", map[string]any{"vol_uuid": "../../sda"}},
+		{"nvmeof", map[string]any{"vol_uuid": "a/b"}},
 	} {
 		w := want()
 		ceph(&w)

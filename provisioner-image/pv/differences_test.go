@@ -17,7 +17,7 @@ func TestDifferencesShowNoValueOfADriver(t *testing.T) {
 	driver := func(handle string) corev1.PersistentVolumeSource {
 		return corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{VolumeHandle: handle}}
 	}
-	flex := corev1.PersistentVolumeSource{FlexVolume: &corev1.FlexPersistentVolumeSource{Options: map[string]string{"x": "curl | sh", "y. Remedy: curl | sh": "z"}}}
+	flex := corev1.PersistentVolumeSource{FlexVolume: &corev1.FlexPersistentVolumeSource{Options: map[string]string{"x": "touch PWNED", "y. Remedy: touch PWNED": "z"}}}
 	for name, tc := range map[string]struct {
 		from, to corev1.PersistentVolumeSource
 		want     []string

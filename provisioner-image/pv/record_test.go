@@ -54,7 +54,7 @@ func TestRecordIsReadAsItWasWritten(t *testing.T) {
 
 // The ID of a volume or of an attachment is the storage's, and the PV is printed on terminals.
 func TestAnIDWithControlCharactersIsNotRecorded(t *testing.T) {
-	for _, r := range []pv.Record{{VolumeID: "v\n"}, {Access: volume.Access{ID: "\x1b[2J"}}, {CloneOf: "app/\u0085"}} {
+	for _, r := range []pv.Record{{VolumeID: "v\n"}, {Access: volume.Access{ID: "\x1b[31m"}}, {CloneOf: "app/\u0085"}} {
 		if _, err := pv.Build(skeleton(), corev1.PersistentVolumeSource{}, 1, r); err == nil || strings.ContainsFunc(err.Error(), unicode.IsControl) {
 			t.Errorf("%+v: %v", r, err)
 		}

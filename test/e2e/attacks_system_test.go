@@ -48,7 +48,7 @@ func (w *world) systemAttacks() []attack {
 	return []attack{
 		{"a pod with the dispatcher's account", jobController, createPodIn(ownNamespace, asDispatcher), "error looking up service account " + ownNamespace, byAccount},
 		{"the same, on a node's directories", jobController, createPod(asDispatcher), "error looking up service account " + nodeNamespace, byAccount},
-		{"a Secret for its token", cinderPod, w.stealToken("pvc-"+attackUID+"-dispatcher", dispatcher), "no volume needs a Secret of the type", byNoSuchTarget},
+		{"a Secret for its token", cinderPod, w.createToken("pvc-"+attackUID+"-dispatcher", dispatcher), "no volume needs a Secret of the type", byNoSuchTarget},
 		{"the same, beside it", cinderPod, w.createSecretIn(systemNamespace, "pvc-"+attackUID, token, asksForToken(dispatcher)), foreign, byRBAC},
 		{"its token on request", cinderPod, requestToken, foreign, byRBAC},
 		{"the same", directoryPod, requestToken, foreign, byRBAC},

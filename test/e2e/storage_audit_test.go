@@ -77,7 +77,7 @@ func TestAuditNamesAClassThatCannotBeListed(t *testing.T) {
 // hostileNames are names of volumes that a storage may list: as a command to copy, as a finding of
 // its own, as an order to a terminal, as all volumes.
 var hostileNames = []string{
-	"x; touch PWNED #", "x' $(touch PWNED) `touch PWNED` '", "x\nSecretLeft: secret/a -n b\n    touch PWNED", "\x1b]52;c;dG91Y2ggUFdORUQ=\a", "*", "one,two", "--fix=all",
+	"x; touch PWNED #", "x' $(touch PWNED) `touch PWNED` '", "x\nSecretLeft: secret/a -n b\n    touch PWNED", "\x1b[31m\a", "*", "one,two", "--fix=all",
 }
 
 // A storage whose list is hostile reaches no further than its own lines: what audit prints moves no

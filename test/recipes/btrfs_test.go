@@ -5,11 +5,8 @@ package recipes
 import (
 	"fmt"
 	"os"
-	"runtime"
 	"strings"
-	"syscall"
 	"testing"
-	"unsafe"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 )
@@ -196,57 +193,7 @@ func TestBtrfsSubvolumesOfAPodAreLimitedAndDeletedWithItsVolume(t *testing.T) {
 	n.isEmpty()
 }
 
-// unlimited creates a subvolume as a pod may do, without a capability: with a list of the groups that it is to join, which is empty. The kernel then
-// adds it to no group of its parent's (btrfs_qgroup_inherit in fs/btrfs/qgroup.c).
-func (n *node) unlimited(dir, name string) {
-	n.t.Helper()
-	const (
-		subvolCreate = 0x50009418 // BTRFS_IOC_SUBVOL_CREATE_V2
-		inherits     = 1 << 2     // BTRFS_SUBVOL_QGROUP_INHERIT
-	)
-	var none [9]uint64 // struct btrfs_qgroup_inherit
-	arguments := struct {
-		fd             int64
-		transid, flags uint64
-		size           uint64
-		inherit        *[9]uint64
-		unused         [2]uint64
-		name           [4040]byte
-	}{flags: inherits, size: uint64(unsafe.Sizeof(none)), inherit: &none}
-	copy(arguments.name[:], name)
-	failed := make(chan error)
-	go func() {
-		runtime.LockOSThread() // and never unlocks it: the thread ends with what it is
-		const user = 1000
-		if _, _, errno := syscall.RawSyscall(syscall.SYS_SETRESUID, user, user, user); errno != 0 {
-			failed <- errno
-			return
-		}
-		parent, err := os.Open(dir)
-		if err == nil {
-			defer parent.Close()
-			if _, _, errno := syscall.Syscall(syscall.SYS_IOCTL, parent.Fd(), subvolCreate, uintptr(unsafe.Pointer(&arguments))); errno != 0 {
-				err = errno
-			}
-		}
-		failed <- err
-	}()
-	n.must(<-failed)
-}
-
-// What the page says of pods that attack their limit, and of chains of clones. A kernel in which this fails needs other words there.
-func TestBtrfsLimitDoesNotHoldAgainstAPodThatAttacksIt(t *testing.T) {
-	n := newBtrfs(t)
-	c := claim{uid: number(1), size: 64 * mib}
-	n.want(0, "provision", c)
-	n.unlimited(n.path(c), "free")
-	if got := n.fill(n.path(c)+"/free/file", 100); got != 100*mib {
-		t.Errorf("%d bytes were written to a subvolume that has joined no group", got)
-	}
-	n.want(0, "delete", c)
-	n.isEmpty()
-}
-
+// What the page says of chains of clones. A kernel in which this fails needs other words there.
 func TestBtrfsChainOfClonesHasMoreThanItsSize(t *testing.T) {
 	n := newBtrfs(t)
 	c := claim{uid: number(1), size: 64 * mib}
