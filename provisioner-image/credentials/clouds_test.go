@@ -97,8 +97,9 @@ func TestFromCloudsReadsOneCloud(t *testing.T) {
 			text: "clouds: {a: {" + auth + ", interface: [internal, public]}}",
 			want: fromAuth(func(l *credentials.Login) { l.EndpointType = "internal" }),
 		},
-		"an anchor": {text: "x-base: &base {" + auth + "}\nclouds: {a: {" + auth + "}}", fault: "line 1 has an anchor (&) or an alias (*)"},
-		"too large": {text: "clouds: {a: {" + auth + "}}\n#" + strings.Repeat("x", 256<<10), fault: "the limit is 262144"},
+		"an anchor":     {text: "x-base: &base {" + auth + "}\nclouds: {a: {" + auth + "}}", fault: "line 1 has an anchor (&) or an alias (*)"},
+		"too many keys": {text: "clouds: {a: {" + auth + "}}\nx: {" + manyKeys() + "}", fault: "line 2 has a mapping with 501 keys, and the limit is 500"},
+		"too large":     {text: "clouds: {a: {" + auth + "}}\n#" + strings.Repeat("x", 256<<10), fault: "the limit is 262144"},
 		"settings of other services": {
 			text: "cache: {expiration_time: 3600}\nclouds: {a: {" + auth + ", placement_api_version: 1.29, compute_endpoint_override: x, networks: [{name: n}]}}",
 			want: fromAuth(nil),
@@ -241,4 +242,13 @@ func TestFromCloudsReadsNothingElse(t *testing.T) {
 	check(t, got, err, fromAuth(nil), "")
 	_, err = credentials.FromClouds("clouds.yaml", []byte("clouds: {a: {"+auth+", cacert: /dev/null}}"), "", folder(nil))
 	check(t, got, err, credentials.Login{}, "read /dev/null: file does not exist")
+}
+
+// manyKeys returns one more entry of a mapping than it may have.
+func manyKeys() string {
+	var out strings.Builder
+	for i := range 501 {
+		fmt.Fprintf(&out, "k%d: ,", i)
+	}
+	return out.String()
 }

@@ -29,7 +29,7 @@ func parseClouds(name string, data []byte) (map[string]yaml.Node, []string, erro
 	if err := yaml.Unmarshal(data, &root); err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", name, yamlFault(err))
 	}
-	if err := refuseAliases(&root); err != nil {
+	if err := checkTree(&root); err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", name, err)
 	}
 	var file struct {
@@ -49,14 +49,22 @@ func parseClouds(name string, data []byte) (map[string]yaml.Node, []string, erro
 	return file.Clouds, warnings, nil
 }
 
-// refuseAliases returns an error if a node has an anchor or an alias. A short text with them may
-// stand for one that no memory can hold. Their names may be anything, so they are not repeated.
-func refuseAliases(n *yaml.Node) error {
+// maxKeys is how many keys a mapping may have. A decoder compares each with each, and has an error
+// for each two that are equal (mapping in decode.go of go-yaml 3.0.4).
+const maxKeys = 500
+
+// checkTree returns why a parsed text, in which nothing is expanded yet, is not to be decoded. A
+// short text with anchors and aliases may stand for one that no memory can hold. Their names may be
+// anything, so they are not repeated.
+func checkTree(n *yaml.Node) error {
 	if n.Kind == yaml.AliasNode || n.Anchor != "" {
 		return fmt.Errorf("line %d has an anchor (&) or an alias (*), which are not supported, since a short text could expand to a very long one: write out the full text", n.Line)
 	}
+	if n.Kind == yaml.MappingNode && len(n.Content) > 2*maxKeys {
+		return fmt.Errorf("line %d has a mapping with %d keys, and the limit is %d: keep only the clouds that are used", n.Line, len(n.Content)/2, maxKeys)
+	}
 	for _, child := range n.Content {
-		if err := refuseAliases(child); err != nil {
+		if err := checkTree(child); err != nil {
 			return err
 		}
 	}
