@@ -10,15 +10,14 @@ import (
 // descent into what it lists, it replaces that directory by a link to that of all volumes, in which
 // a path leads to another volume by the name that was listed.
 func TestDeleteStaysInAVolumeWhosePodSwapsLinks(t *testing.T) {
-	for name, target := range map[string]func(above string) string{
-		"relative": func(string) string { return "../.." },
-		"absolute": func(above string) string { return above },
+	for name, target := range map[string]func(base string) string{
+		"relative": func(string) string { return ".." },
+		"absolute": func(base string) string { return base },
 	} {
 		t.Run(name, func(t *testing.T) {
-			above := t.TempDir()
-			base := filepath.Join(above, "flex-volumes")
+			base := filepath.Join(t.TempDir(), "flex-volumes")
 			own, victim := base+"/pvc-1", base+"/pvc-2/data"
-			must(t, os.MkdirAll(own+"/d/flex-volumes/deeper", 0o755))
+			must(t, os.MkdirAll(own+"/d/pvc-2/deeper", 0o755))
 			must(t, os.MkdirAll(base+"/pvc-2", 0o755))
 			must(t, os.WriteFile(victim, nil, 0o600))
 			top, err := os.OpenRoot(own)
@@ -28,7 +27,7 @@ func TestDeleteStaysInAVolumeWhosePodSwapsLinks(t *testing.T) {
 			w := walk{top: top, dir: own, listed: func(path string) {
 				if path == "d/" && !swapped {
 					must(t, os.Rename(own+"/d", own+"/.d"))
-					must(t, os.Symlink(target(above), own+"/d"))
+					must(t, os.Symlink(target(base), own+"/d"))
 					swapped = true
 				}
 			}}
