@@ -53,8 +53,8 @@ func TestFakeAnswersLikeRealCinder(t *testing.T) {
 	}
 }
 
-// readCaptures returns what was captured of a Cinder that was made for that and is gone: passwords
-// and tokens in it open nothing.
+// readCaptures returns what was captured of a Cinder that no longer exists: passwords and tokens in
+// it open nothing.
 func readCaptures(t *testing.T) []captured {
 	t.Helper()
 	data, err := os.ReadFile("testdata/captures.jsonl")

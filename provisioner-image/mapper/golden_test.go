@@ -27,10 +27,8 @@ var update = flag.Bool("update", false, "write the golden files")
 
 const volumeID = "6feffd2e-407e-4ab6-b316-4cc0218d4662"
 
-// golden is one PV, with its Secret. The passwords and keys in them are of labs that are gone, or made
-// up, and open nothing.
-//
-// golden has the captured connection that it comes from, changes to it, and what is wanted.
+// golden is one PV: the captured connection that it comes from, changes to it, and what is wanted.
+// The passwords and keys in it and its Secret are made up or of a lab that was deleted, and open nothing.
 type golden struct {
 	from   string
 	change map[string]any
