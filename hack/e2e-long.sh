@@ -149,7 +149,7 @@ everyday() {
 # recipes: the scripts of docs/recipes, first as processes, then in the cluster, and the table of what each can do.
 recipes() {
   local -x MODE=noauth BACKENDS=lvm,ceph RECIPES_CEPH=$LAB_STATE/cinder/ceph
-  hack/deps.sh rbd:ceph-common zsh:zsh tcsh:tcsh
+  hack/deps.sh rbd:ceph-common zsh:zsh tcsh:tcsh tgtd:tgt tgt-admin:tgt
   test/cinder/up.sh
   go test -tags recipes -count=1 -timeout 40m -v -exec "ip netns exec $LAB_NETNS" ./test/recipes/... | tee "$TMP/recipes"
   ! grep -E -- '--- SKIP|no tests to run' "$TMP/recipes" || die "a test was skipped, or there was none"

@@ -13,6 +13,19 @@ secret_has() {
 secret_has key known_hosts
 flex need box
 
+# names KEY...: the config has these keys, and no shell interprets a character of their values.
+names() {
+  local key value
+  flex need "$@"
+  for key; do
+    value=FLEX_${key//-/_}
+    value=${value^^}
+    [[ ${!value} =~ $plain ]] ||
+      flex misconfigured "the key $key may have only letters, digits, and . _ : / + = -: ${!value}"
+  done
+}
+plain='^[A-Za-z0-9._:/+=][A-Za-z0-9._:/+=-]*$'
+
 # program WORD...: prints what sh is to run on the box: the program on-box, with these arguments.
 # The word flex-on-box separates its answer from what the login shell prints when it starts.
 program() {
@@ -32,7 +45,7 @@ program() {
 on_box() {
   local code=0 word text
   for word; do
-    [[ $word =~ ^[A-Za-z0-9._:/+=-]+$ ]] || flex misconfigured "names on the box may have only letters, digits, and . _ : / + = -: $word"
+    [[ $word =~ $plain ]] || flex again "the box cannot be asked for $word"
   done
   text=$(program "$@" | base64 -w 0)
   ssh -F none -T -i "$secret/key" -o "UserKnownHostsFile=$secret/known_hosts" \
@@ -62,6 +75,15 @@ began() {
       "sh and base64, and its key no command of its own"
   fi
   sed '1,/^flex-on-box$/d' "$work/out" >"$work/said"
+}
+
+# qualified: the key iqn is a name that targets take as it is. LIO makes letters lower-case, and
+# refuses an underscore, and a domain without a dot (normalize_wwn of rtslib-fb). A volume that tgt
+# exports under another name can be deleted.
+qualified() {
+  [[ $FLEX_IQN =~ ^iqn\.[0-9]{4}-[01][0-9]\.[a-z0-9.:-]+$ ]] ||
+    flex misconfigured "the key iqn may have only letters in lower case, digits, and . : -," \
+      "as iqn.2026-11.example.box has: $FLEX_IQN"
 }
 
 # chap writes the login of the claim's target to files. It is the same in every run: the Secret of an earlier run cannot be read.

@@ -15,7 +15,7 @@ provision() {
     made=yes
     ceph rm --no-progress "$name" || true
     if [ "$from" = none ]; then
-      ceph create --image-feature layering --size 0 "$name" || flex misconfigured "Ceph has no pool $FLEX_POOL" || exit
+      ceph create --image-feature layering --size 0 "$name" || flex misconfigured "Ceph has no pool $FLEX_POOL: create it, or correct the key pool" || exit
     else
       clone "$from"
     fi
@@ -43,7 +43,7 @@ delete() {
   [ "$FLEX_UNDO" != true ] || drop_snapshots
 }
 list() {
-  ceph ls --format json || flex misconfigured "Ceph has no pool $FLEX_POOL" || exit
+  ceph ls --format json || flex misconfigured "Ceph has no pool $FLEX_POOL: create it, or correct the key pool" || exit
   jq -r ".[] | select($ours)" "$work/out" >"$work/images"
   while read -r image; do
     completed "$image" || continue # it was deleted meanwhile, or a run has not completed it

@@ -5,10 +5,11 @@ set -euo pipefail
 [ -n "${FLEX_CLAIM_UID:-}" ] || exec flex each 8 "$0" "$@" # a batch: this script again, for each request
 # shellcheck source=box.sh
 . "${0%/*}/box"
-flex need directory iqn
+names directory iqn
 iqn=$FLEX_IQN:$name
 
 provision() {
+  qualified
   refuse_many
   from=$(source_of_claim)
   chap

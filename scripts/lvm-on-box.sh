@@ -4,44 +4,114 @@ set -eu
 export LC_ALL=C # numbers and texts of programs are read; sshd gives a session the box's language
 PATH=$PATH:/usr/sbin:/sbin # which sshd leaves out for other users than root
 verb=$1 group=$2 pool=$3 name=$4 iqn=$5 size=$6 from=$7 note=$8
-lio=/sys/kernel/config/target target=$lio/iscsi/$iqn/tpgt_1
+lio=/sys/kernel/config/target
+target=$lio/iscsi/$iqn/tpgt_1
 end() { code=$1 && shift && echo "claim: $*" >&2 && exit "$code"; }
-# column FIELDS [VOLUME]: of the claim's volume or of another, or nothing. That the volume group cannot be read is a failure.
+misconfigured() { echo "$*" >&2 && exit 78; }
+
+# column FIELDS [VOLUME]: of the claim's volume or of another, or nothing. That the volume group
+# cannot be read is a failure.
 column() { lvs --noheadings --nosuffix --units b --select "lv_name=${2:-$name}" -o "$1" "$group"; }
 bytes() { column lv_size | tr -d ' '; }
-grow() { # also a clone to more than the size of its source. LVM takes sectors of 512 bytes, and rounds up to extents
-  now=$(bytes)
-  [ "$now" -ge "$size" ] || lvextend --size "$(((size + 511) / 512))s" "$group/$name" >&2
+
+# change COMMAND...: runs one that changes the group. A group whose metadata area is full takes no
+# volume more, whatever room it has.
+change() {
+  code=0
+  said=$("$@" 2>&1) || code=$?
+  printf '%s\n' "$said" >&2
+  case $code$said in
+    0*) return ;;
+    *"exceeds maximum metadata size"* | *"too large for circular buffer"*)
+      end 73 "the metadata area of the storage's volume group is full ($1 ends with $code):" \
+        "delete volumes, or ask its administrator for a group with a larger --metadatasize"
+      ;;
+  esac
+  end 75 "the storage's $1 has failed with exit code $code; the provisioner tries again"
 }
-# The commands of targetcli come by its input, since arguments can be seen. It continues after an error, such as that a target exists.
-cli() { targetcli >/dev/null 2>&1; }
-umask 077 # whoever can open the file can lock it
-exec 9>/run/flex-lvm
-flock -w 60 9 || end 75 "another run has been at work on the storage for a minute; the provisioner tries again"
-case $verb in
-provision)
+
+# grow also concerns a clone to more than the size of its source. LVM takes sectors of 512 bytes,
+# and rounds up to extents.
+grow() {
+  now=$(bytes)
+  [ "$now" -ge "$size" ] || change lvextend --size "$(((size + 511) / 512))s" "$group/$name"
+}
+
+# cli runs the commands of its input, since arguments can be seen. targetcli continues after an
+# error, such as that a target exists. It prints the password.
+cli() {
+  said=$(targetcli 2>&1) && return
+  last=$(printf '%s\n' "$said" | grep -v password | tail -n 1)
+  end 75 "the storage's targetcli has failed; the provisioner tries again: $last"
+}
+
+in_use() { [ -n "$(cat "$target/dynamic_sessions" 2>/dev/null)" ]; }
+
+unexport() {
+  cli <<END
+/iscsi delete $iqn
+/backstores/block delete $name
+saveconfig
+END
+}
+
+# says VALUE FILE...: one of these files of LIO has a line with this value.
+says() { value=$1 && shift && grep -qxF -e "$value" "$@" 2>/dev/null; }
+
+# fault prints why no node can use the target, or nothing.
+fault() {
+  [ "$(ls "$target/lun" 2>/dev/null)" = lun_1 ] || echo "it has no LUN 1, or others"
+  ! grep -qvxF "/dev/$group/$name" "$target"/lun/lun_1/*/udev_path 2>/dev/null ||
+    echo "LUN 1 is another device"
+  [ -n "$(ls "$target/np" 2>/dev/null)" ] ||
+    echo "it has no portal: an administrator must let targetcli add one (auto_add_default_portal)"
+  ! says 0 "$target/enable" ||
+    echo "it is not enabled: an administrator must let targetcli do it (auto_enable_tpgt)"
+  says 1 "$target/attrib/authentication" || echo "it requires no login"
+  [ "$(cat "$target/auth/password" 2>/dev/null)" = "$password" ] || echo "it has another login"
+  ! says 0 "$target/attrib/generate_node_acls" || echo "it lets no node in"
+  ! says 1 "$target/attrib/demo_mode_write_protect" || echo "no node may write to it"
+}
+
+create() {
+  # A pool that is not active does not say what is used of it. lvcreate activates it.
+  used=$(lvs --noheadings --select "lv_name=$pool && segtype=thin-pool" \
+    -o data_percent,metadata_percent "$group")
+  [ -n "$used" ] ||
+    misconfigured "$group/$pool is not a thin pool: create it, or correct the key pool"
+  for percent in $used; do
+    [ "${percent%%[.,]*}" -lt 90 ] ||
+      end 73 "the storage has no room for $size bytes: delete volumes, or ask its administrator for more"
+  done
+  if [ "$from" = none ]; then
+    change lvcreate --yes --thinpool "$pool" --virtualsize "$(((size + 511) / 512))s" \
+      --name "$name" --addtag "flex.$note" --addtag from.none "$group"
+    return
+  fi
+  # Only a thin volume has snapshots without a size.
+  sizes=$(column lv_size,vg_extent_size "$from && segtype=thin")
+  # shellcheck disable=SC2086 # two numbers, or nothing
+  set -- $sizes
+  [ $# = 2 ] || end 65 "the storage cannot clone this source: it must be a volume of the same class"
+  [ "$1" -le $(((size + $2 - 1) / $2 * $2)) ] ||
+    end 65 "a clone cannot be smaller than its source: request at least $1 bytes"
+  change lvcreate --yes --snapshot --setactivationskip n --name "$name" \
+    --addtag "flex.$note" --addtag "from.$from" "$group/$from"
+}
+
+provision() {
   read -r password
   there=$(column lv_name)
-  if [ -z "$there" ]; then
-    used=$(lvs --noheadings --select "lv_name=$pool" -o data_percent "$group") # its failure is not that there is no pool
-    used=$(printf %s "$used" | tr -d ' ')
-    case $used in "" | *[!0-9.]*) echo "$group/$pool is not a thin pool: create it, or correct the config" >&2; exit 78 ;; esac
-    [ "${used%%.*}" -lt 90 ] || end 73 "the storage has no room for $size bytes: delete volumes, or ask its administrator for more"
-    if [ "$from" = none ]; then
-      lvcreate --yes --thinpool "$pool" --virtualsize "$(((size + 511) / 512))s" --name "$name" --addtag "flex.$note" --addtag from.none "$group"
-    else
-      sizes=$(column lv_size,vg_extent_size "$from")
-      # shellcheck disable=SC2086 # two numbers, or nothing
-      set -- $sizes
-      [ $# = 2 ] || end 65 "the storage cannot clone this source: it must be a volume of the same class"
-      [ "$1" -le $(((size + $2 - 1) / $2 * $2)) ] || end 65 "a clone cannot be smaller than its source: request at least $1 bytes"
-      lvcreate --yes --snapshot --setactivationskip n --name "$name" --addtag "flex.$note" --addtag "from.$from" "$group/$from" ||
-        end 65 "the storage cannot clone this source: it must be a volume of the same class"
-    fi
-  fi
-  tags=$(column lv_tags)
-  printf %s "$tags" | grep -q "\bfrom\.$from\b" || end 65 "the volume was created from another source: delete the claim, and create another one"
+  [ -n "$there" ] || create
+  tags=$(column lv_tags | tr -d ' ')
+  case ,$tags, in
+    *",from.$from,"*) ;;
+    *) end 65 "the volume was created from another source: delete the claim, and create another one" ;;
+  esac
   grow
+  # After a reboot of the box a volume may be there and have no device.
+  active=$(column lv_active | tr -d ' ')
+  [ -n "$active" ] || change lvchange --activate y --ignoreactivationskip "$group/$name"
   cli <<END
 /backstores/block create name=$name dev=/dev/$group/$name
 /iscsi create $iqn
@@ -51,20 +121,41 @@ provision)
 /iscsi/$iqn/tpg1/luns create /backstores/block/$name lun=1
 saveconfig
 END
-  [ "$(ls "$target/lun") $(cat "$target/attrib/authentication" "$target/auth/password")" = "lun_1 1
-$password" ] || end 75 "the storage has not created the target; the provisioner tries again"
-  ;;
-expand) grow; bytes ;; # LIO has the new size at once; a node that is logged in has to rescan
-delete)
-  [ -z "$(cat "$target/dynamic_sessions" 2>/dev/null)" ] || end 75 "a node is still logged in to the volume"
-  cli <<END
-/iscsi delete $iqn
-/backstores/block delete $name
-saveconfig
-END
-  [ ! -d "$lio/iscsi/$iqn" ]
+  wrong=$(fault)
+  [ -n "$wrong" ] || return 0
+  printf '%s\n' "$said" | grep -v password >&2
+  # The next run makes it anew.
+  in_use || unexport
+  end 75 "the storage has not created the target; the provisioner tries again:" "$wrong"
+}
+
+delete() {
+  ! in_use || end 75 "a node is still logged in to the volume"
+  unexport
+  [ ! -d "$lio/iscsi/$iqn" ] ||
+    end 75 "the storage has not deleted the target; the provisioner tries again"
   there=$(column lv_name)
-  [ -z "$there" ] || lvremove --yes "$group/$name"
-  ;;
-list) lvs --noheadings --nosuffix --units b -o lv_name,lv_size,lv_tags "$group" ;;
-esac
+  [ -z "$there" ] || change lvremove --yes "$group/$name"
+}
+
+main() {
+  missing=$(lvs --noheadings -o lv_name "$group" 2>&1 >/dev/null) || case $missing in
+    *"Volume group \"$group\" not found"*)
+      misconfigured "the box has no volume group $group: create it, or correct the key volume-group"
+      ;;
+    *) end 75 "the storage's volume group cannot be read; the provisioner tries again: $missing" ;;
+  esac
+  case $verb in
+    provision | delete) "$verb" ;;
+    expand) # LIO has the new size at once; a node that is logged in has to rescan
+      grow
+      bytes
+      ;;
+    list) lvs --noheadings --nosuffix --units b -o lv_name,lv_size,lv_tags "$group" ;;
+  esac
+}
+
+umask 077 # whoever can open the file can lock it
+exec 9>/run/flex-lvm
+flock -w 60 9 || end 75 "another run has been at work on the storage for a minute; the provisioner tries again"
+main 9>&- # LVM warns of a file that it inherits, and what it starts would keep the lock

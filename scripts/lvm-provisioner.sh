@@ -5,13 +5,16 @@ set -euo pipefail
 [ -n "${FLEX_CLAIM_UID:-}" ] || exec flex each 8 "$0" "$@" # a batch: this script again, for each request
 # shellcheck source=box.sh
 . "${0%/*}/box"
-flex need volume-group pool iqn
+names volume-group pool iqn
 iqn=$FLEX_IQN:$name
 
 # box VERB [SIZE SOURCE NOTE]
 box() { on_box "$1" "$FLEX_VOLUME_GROUP" "$FLEX_POOL" "$name" "$iqn" "${2:-0}" "${3:-none}" "${4:-none}"; }
 
 provision() {
+  qualified
+  [[ $FLEX_IQN = iqn.*.*.* ]] ||
+    flex misconfigured "the domain in the key iqn needs a dot, as iqn.2026-11.example.box has: $FLEX_IQN"
   refuse_many
   chap
   flex note "$work/note"

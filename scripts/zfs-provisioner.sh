@@ -5,7 +5,8 @@ set -euo pipefail
 [ -n "${FLEX_CLAIM_UID:-}" ] || exec flex each 8 "$0" "$@" # a batch: this script again, for each request
 # shellcheck source=box.sh
 . "${0%/*}/box"
-flex need parent nfs-server
+flex need nfs-server
+names parent
 
 # box VERB [SIZE NOTE]
 box() { on_box "$1" "$FLEX_PARENT" "$name" "${2:-0}" "${3:-none}" </dev/null; }

@@ -29,7 +29,7 @@ play() {
   local world=$BOX/played name
   mkdir -p "$world/bin" "$world/box"
   (cd "$CINDER_SRC/../recipes/remote" && CGO_ENABLED=0 go test -c -o "$world/programs" .)
-  for name in lvs lvcreate lvextend lvremove targetcli zfs appliance; do ln -s ../programs "$world/bin/$name"; done
+  for name in lvs lvcreate lvextend lvchange lvremove targetcli zfs exportfs appliance; do ln -s ../programs "$world/bin/$name"; done
   ln -s /sys/kernel/config/target "$world/box/lio"
 }
 

@@ -19,7 +19,8 @@ var sshOptions = []string{
 }
 
 // ssh runs a command in the login shell of the box, as sshd does: in a process group of its own. The
-// file box/shell names another shell than sh, and box/ssh says what it does instead.
+// file box/shell names another shell than sh, box/tgtd a process in whose namespaces the box is, and
+// box/ssh says what it does instead.
 func ssh(world string, arguments []string, in io.Reader, out, log io.Writer) int {
 	n := len(sshOptions)
 	if len(arguments) != n+1 || strings.ReplaceAll(strings.Join(sshOptions, " "), "WORLD", world) != strings.Join(arguments[:n], " ") {
@@ -44,6 +45,9 @@ func ssh(world string, arguments []string, in io.Reader, out, log io.Writer) int
 	}
 	login, _ := os.ReadFile(filepath.Join(world, "box/shell"))
 	shell := exec.Command(cmp.Or(string(login), "sh"), "-c", arguments[n])
+	if pid, err := os.ReadFile(filepath.Join(world, "box/tgtd")); err == nil {
+		shell = exec.Command("nsenter", "--target", string(pid), "--mount", "--net", "sh", "-c", arguments[n])
+	}
 	shell.Env = []string{"PATH=" + os.Getenv("PATH"), worldVariable + "=" + world, killVariable + "=" + os.Getenv(killVariable)}
 	shell.Stdin, shell.Stdout, shell.Stderr, shell.Dir = in, out, log, "/"
 	shell.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -55,14 +59,19 @@ func ssh(world string, arguments []string, in io.Reader, out, log io.Writer) int
 	return code
 }
 
-// reflink is cp on a file system that has reflinks, if the file box/reflinks is there.
+// reflink is cp on a file system that has reflinks, if the file box/reflinks is there. If it says
+// so, the file system really has them.
 func reflink(world string, arguments []string, _ io.Reader, _, log io.Writer) int {
 	if len(arguments) != 3 || arguments[0] != "--reflink=always" {
 		return unexpected(log, "cp", arguments)
 	}
-	if _, err := os.Stat(filepath.Join(world, "box/reflinks")); err != nil {
+	kind, err := os.ReadFile(filepath.Join(world, "box/reflinks"))
+	if err != nil {
 		fmt.Fprintln(log, "cp: failed to clone: Operation not supported")
 		return 1
+	}
+	if string(kind) == "real" {
+		return actual(world, "cp", arguments)
 	}
 	return actual(world, "cp", arguments[1:])
 }
@@ -89,13 +98,28 @@ type tgtTarget struct {
 
 type tgtTargets map[string]tgtTarget
 
+// tgtLogins are the passwords of tgtd's accounts, which are not those of one target.
+type tgtLogins map[string]string
+
 func tgtadm(world string, arguments []string, _ io.Reader, out, log io.Writer) int {
-	if strings.Join(arguments, " ") != "--lld iscsi --mode target --op show" {
-		return unexpected(log, "tgtadm", arguments)
-	}
 	if _, err := os.Stat(filepath.Join(world, "box/no-tgtd")); err == nil {
 		fmt.Fprintln(log, "tgtadm: failed to send request hdr to tgt daemon, Transport endpoint is not connected")
 		return 107
+	}
+	switch line := strings.Join(arguments, " "); {
+	case line == "--lld iscsi --mode account --op show":
+		fmt.Fprintln(out, "Account list:")
+		state(world, "tgt-logins", func(all *tgtLogins) {
+			for user := range *all {
+				fmt.Fprintln(out, "    "+user)
+			}
+		})
+		return 0
+	case strings.HasPrefix(line, "--lld iscsi --mode account --op delete --user "):
+		state(world, "tgt-logins", func(all *tgtLogins) { delete(*all, arguments[7]) })
+		return 0
+	case line != "--lld iscsi --mode target --op show":
+		return unexpected(log, "tgtadm", arguments)
 	}
 	state(world, "tgt", func(all *tgtTargets) {
 		n := 0
@@ -112,7 +136,8 @@ func tgtadm(world string, arguments []string, _ io.Reader, out, log io.Writer) i
 	return 0
 }
 
-// tgtAdmin succeeds also where it does nothing, since a node is logged in.
+// tgtAdmin succeeds also where it does nothing, since a node is logged in. It leaves every login as
+// it is.
 func tgtAdmin(world string, arguments []string, _ io.Reader, _, log io.Writer) int {
 	if len(arguments) != 2 {
 		return unexpected(log, "tgt-admin", arguments)
@@ -123,18 +148,26 @@ func tgtAdmin(world string, arguments []string, _ io.Reader, _, log io.Writer) i
 			return
 		}
 		delete(*all, iqn)
-		if target := configured(world, iqn); arguments[0] == "--update" && target.Disk != "" {
+		if target, password := configured(world, iqn); arguments[0] == "--update" && target.Disk != "" {
 			if *all == nil {
 				*all = tgtTargets{}
 			}
 			(*all)[iqn] = target
+			state(world, "tgt-logins", func(logins *tgtLogins) {
+				if *logins == nil {
+					*logins = tgtLogins{}
+				}
+				if _, exists := (*logins)[target.User]; !exists {
+					(*logins)[target.User] = password
+				}
+			})
 		}
 	})
 	return 0
 }
 
-// configured returns what tgt's configuration says of a target.
-func configured(world, iqn string) tgtTarget {
+// configured returns what tgt's configuration says of a target, and the password of its login.
+func configured(world, iqn string) (tgtTarget, string) {
 	files, _ := filepath.Glob(filepath.Join(world, "box/conf.d/*.conf"))
 	for _, file := range files {
 		text, err := os.ReadFile(file)
@@ -143,8 +176,8 @@ func configured(world, iqn string) tgtTarget {
 			continue
 		}
 		if info, err := os.Stat(fields[3]); err == nil {
-			return tgtTarget{Disk: fields[3], User: fields[5], Size: info.Size()}
+			return tgtTarget{Disk: fields[3], User: fields[5], Size: info.Size()}, fields[6]
 		}
 	}
-	return tgtTarget{}
+	return tgtTarget{}, ""
 }

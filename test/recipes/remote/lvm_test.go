@@ -15,11 +15,15 @@ type logicalVolume struct {
 	Size   int64
 	Tags   []string
 	Origin string
+	// Inactive is that it has no device, as after a reboot.
+	Inactive bool
 }
 
 // lvm is the group: its thin pool, and what is in it.
 type lvm struct {
-	Used    string // percent
+	Used    string // percent, of a pool that is active
+	NoPool  bool
+	Full    bool // its metadata area
 	Volumes map[string]logicalVolume
 }
 
@@ -27,24 +31,31 @@ const extent = 4 * mebi
 
 // columns are what lvs is asked for, by its arguments. NAME is the name of a volume.
 func lvs(world string, arguments []string, _ io.Reader, out, log io.Writer) int {
-	if len(arguments) < 3 || arguments[0] != "--noheadings" || arguments[len(arguments)-1] != "vg" {
+	if len(arguments) < 3 || arguments[0] != "--noheadings" {
 		return unexpected(log, "lvs", arguments)
+	}
+	if name := arguments[len(arguments)-1]; name != "vg" {
+		fmt.Fprintf(log, "  Volume group %q not found\n  Cannot process volume group %s\n", name, name)
+		return 5
 	}
 	columns := arguments[slices.Index(arguments, "-o")+1]
 	selected := ""
 	if i := slices.Index(arguments, "--select"); i >= 0 {
-		selected = strings.TrimPrefix(arguments[i+1], "lv_name=")
+		selected = strings.TrimSuffix(strings.TrimPrefix(arguments[i+1], "lv_name="), " && segtype=thin")
 	}
 	state(world, "lvm", func(group *lvm) {
-		if selected == "pool" {
+		switch {
+		case selected == "pool && segtype=thin-pool" && !group.NoPool:
 			fmt.Fprintf(out, "  %s\n", group.Used)
+			return
+		case strings.Contains(selected, " "):
 			return
 		}
 		for name, v := range group.Volumes {
 			if selected != "" && name != selected {
 				continue
 			}
-			text := strings.NewReplacer("lv_name", name, "lv_size", strconv.FormatInt(v.Size, 10), "lv_tags", strings.Join(v.Tags, ","), "vg_extent_size", strconv.Itoa(extent))
+			text := strings.NewReplacer("lv_name", name, "lv_size", strconv.FormatInt(v.Size, 10), "lv_tags", strings.Join(v.Tags, ","), "lv_active", map[bool]string{false: "active"}[v.Inactive], "vg_extent_size", strconv.Itoa(extent))
 			fields := []string{}
 			for column := range strings.SplitSeq(columns, ",") {
 				fields = append(fields, text.Replace(column))
@@ -92,6 +103,9 @@ func lvcreate(world string, arguments []string, _ io.Reader, _, log io.Writer) i
 		switch {
 		case exists:
 			code = 5
+		case group.Full:
+			fmt.Fprintln(log, "  VG vg 901 metadata on /dev/sdb (521980 bytes) exceeds maximum metadata size (521472 bytes)\n  Failed to write VG vg.")
+			code = 5
 		case isSnapshot:
 			origin := strings.TrimPrefix(rest[0], "vg/")
 			source, found := group.Volumes[origin]
@@ -123,6 +137,19 @@ func lvextend(world string, arguments []string, _ io.Reader, _, log io.Writer) i
 	return code
 }
 
+func lvchange(world string, arguments []string, _ io.Reader, _, log io.Writer) int {
+	if len(arguments) != 4 || strings.Join(arguments[:3], " ") != "--activate y --ignoreactivationskip" {
+		return unexpected(log, "lvchange", arguments)
+	}
+	state(world, "lvm", func(group *lvm) {
+		name := strings.TrimPrefix(arguments[3], "vg/")
+		v := group.Volumes[name]
+		v.Inactive = false
+		group.Volumes[name] = v
+	})
+	return 0
+}
+
 func lvremove(world string, arguments []string, _ io.Reader, _, log io.Writer) int {
 	code := 5
 	state(world, "lvm", func(group *lvm) {
@@ -146,39 +173,77 @@ func targetcli(world string, arguments []string, in io.Reader, out, log io.Write
 	if len(arguments) > 0 {
 		return unexpected(log, "targetcli", arguments)
 	}
+	if _, err := os.Stat(filepath.Join(world, "box/no-dbus")); err == nil {
+		fmt.Fprintln(log, "dbus.exceptions.DBusException: org.freedesktop.DBus.Error.FileNotFound: Failed to connect to socket")
+		return 255
+	}
 	text, _ := io.ReadAll(in)
 	for line := range strings.Lines(string(text)) {
 		fmt.Fprintln(out, "/> "+line)
-		if err := lio(filepath.Join(world, "box/lio"), strings.Fields(line)); err != nil {
+		if err := lio(world, strings.Fields(line)); err != nil {
 			fmt.Fprintln(out, err)
 		}
 	}
 	return 0
 }
 
-func lio(root string, words []string) error {
+// lio runs a command. The file box/targetcli names what its settings leave out of a new target:
+// portal or enable.
+func lio(world string, words []string) error {
+	root := filepath.Join(world, "box/lio")
+	settings, _ := os.ReadFile(filepath.Join(world, "box/targetcli"))
 	after := func(i int) string { _, value, _ := strings.Cut(words[i], "="); return value }
 	target := filepath.Join(root, "iscsi", iqnOf(words), "tpgt_1")
 	switch command := strings.Join(words[:min(2, len(words))], " "); {
 	case command == "/backstores/block create":
-		dir := filepath.Join(root, "core/iblock_0", after(2))
-		return os.MkdirAll(dir, 0o755)
+		name, device := after(2), after(3)
+		var group lvm
+		state(world, "lvm", func(all *lvm) { group = *all })
+		if v, found := group.Volumes[filepath.Base(device)]; !found || v.Inactive {
+			return fmt.Errorf("%s does not exist", device)
+		}
+		dir := filepath.Join(root, "core/iblock_0", name)
+		if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+			return err
+		}
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			return err
+		}
+		return os.WriteFile(filepath.Join(dir, "udev_path"), []byte(device+"\n"), 0o600)
 	case command == "/iscsi create":
 		if err := os.Mkdir(filepath.Dir(target), 0o755); err != nil {
 			return err
 		}
-		for _, dir := range []string{"attrib", "auth", "lun"} {
+		dirs := []string{"attrib", "auth", "lun", "np"}
+		if string(settings) != "portal" {
+			dirs = append(dirs, "np/0.0.0.0:3260")
+		}
+		for _, dir := range dirs {
 			if err := os.MkdirAll(filepath.Join(target, dir), 0o755); err != nil {
 				return err
 			}
+		}
+		enabled := "1\n"
+		if string(settings) == "enable" {
+			enabled = "0\n"
+		}
+		if err := os.WriteFile(filepath.Join(target, "enable"), []byte(enabled), 0o600); err != nil {
+			return err
 		}
 		return os.WriteFile(filepath.Join(target, "dynamic_sessions"), nil, 0o600)
 	case command == "/iscsi delete":
 		return os.RemoveAll(filepath.Dir(target))
 	case command == "/backstores/block delete":
-		return os.Remove(filepath.Join(root, "core/iblock_0", words[2]))
+		return os.RemoveAll(filepath.Join(root, "core/iblock_0", words[2]))
 	case strings.HasSuffix(command, "/tpg1/luns create") && words[3] == "lun=1":
-		return os.Mkdir(filepath.Join(target, "lun/lun_1"), 0o755)
+		name := filepath.Base(words[2])
+		if backstores(world, name) == 0 {
+			return fmt.Errorf("no storage object %s", name)
+		}
+		if err := os.Mkdir(filepath.Join(target, "lun/lun_1"), 0o755); err != nil {
+			return err
+		}
+		return os.Symlink(filepath.Join(root, "core/iblock_0", name), filepath.Join(target, "lun/lun_1/link"))
 	case strings.HasSuffix(command, "/tpg1 set"):
 		for _, word := range words[3:] {
 			key, value, _ := strings.Cut(word, "=")

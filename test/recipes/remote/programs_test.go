@@ -27,8 +27,8 @@ type program func(world string, arguments []string, in io.Reader, out, log io.Wr
 var played = map[string]program{
 	"sleep": func(string, []string, io.Reader, io.Writer, io.Writer) int { return 0 },
 	"ssh":   ssh, "tgtadm": tgtadm, "tgt-admin": tgtAdmin, "cp": reflink, "df": df,
-	"lvs": lvs, "lvcreate": lvcreate, "lvextend": lvextend, "lvremove": lvremove, "targetcli": targetcli,
-	"zfs": zfs, "appliance": serve,
+	"lvs": lvs, "lvcreate": lvcreate, "lvextend": lvextend, "lvchange": lvchange, "lvremove": lvremove, "targetcli": targetcli,
+	"zfs": zfs, "exportfs": exportfs, "appliance": serve,
 }
 
 // watched are real programs after which a run can be killed: those that change something.

@@ -100,6 +100,11 @@ func iscsiTarget() recipe {
 					all = append(all, iqn)
 				}
 			})
+			state(w.dir, "tgt-logins", func(logins *tgtLogins) {
+				for user := range *logins {
+					all = append(all, "the login "+user)
+				}
+			})
 			return all
 		},
 		source: iscsiSource("iqn.2026-01.example.box", "192.0.2.10"),
@@ -149,7 +154,7 @@ func overZFS() recipe {
 		setUp: func(w *world) {
 			maps.Copy(w.properties, map[string]string{"parent": "tank/flex", "nfs-server": "192.0.2.10"})
 			state(w.dir, "zfs", func(pool *zpool) {
-				*pool = zpool{Available: 100 * mebi, Children: map[string]map[string]string{"tank/flex/by-hand": {"refquota": "7", "flex:note": "-"}}}
+				*pool = zpool{Available: 100 * mebi, ShareNFS: "rw=@192.0.2.0/24", Children: map[string]map[string]string{"tank/flex/by-hand": {"refquota": "7", "flex:note": "-"}}}
 			})
 		},
 		volumes: func(w *world) map[string]int64 {

@@ -187,7 +187,7 @@ func TestBoxWithoutItsDirectoryIsMisconfigured(t *testing.T) {
 func TestGroupWithoutItsPoolIsMisconfigured(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, overLVM())
-	state(w.dir, "lvm", func(group *lvm) { group.Used = "" })
+	state(w.dir, "lvm", func(group *lvm) { group.NoPool = true })
 	w.mustEnd(w.run(contract.Provision, claim(1)), contract.ExitConfig, "is not a thin pool")
 	w.mustHaveNothing()
 }

@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -14,8 +15,13 @@ import (
 // zpool is the data set tank/flex: what it has room for, and the properties of its children.
 type zpool struct {
 	Available int64
-	// Unmountable is how many times it will not be mounted.
-	Unmountable int
+	// Unmountable and Unshareable are how many times it will not be mounted, or shared.
+	Unmountable, Unshareable int
+	// ShareNFS is the property of the parent, and Mountpoint another one than a path.
+	ShareNFS, Mountpoint string
+	// Exported are the paths of the NFS server, and Failing is that it takes none.
+	Exported []string
+	Failing  bool
 	// Claimed is what a hostile box says of where it is mounted.
 	Claimed  string
 	Children map[string]map[string]string
@@ -28,6 +34,9 @@ func zfs(world string, arguments []string, _ io.Reader, out, log io.Writer) int 
 		line, last := strings.Join(arguments, " "), arguments[len(arguments)-1]
 		_, exists := pool.Children[last]
 		switch {
+		case strings.HasPrefix(line, "list ") && last != "tank/flex":
+			fmt.Fprintf(log, "cannot open '%s': dataset does not exist\n", last)
+			code = 1
 		case line == "list -H -d 1 -o name tank/flex":
 			fmt.Fprintln(out, strings.Join(append([]string{"tank/flex"}, slices.Sorted(maps.Keys(pool.Children))...), "\n"))
 		case line == "list -Hp -d 1 -o name,refquota,creation,flex:note tank/flex":
@@ -37,10 +46,14 @@ func zfs(world string, arguments []string, _ io.Reader, out, log io.Writer) int 
 			}
 		case line == "get -Hp -o value available tank/flex":
 			fmt.Fprintln(out, pool.Available)
+		case line == "get -Hp -o value sharenfs tank/flex":
+			fmt.Fprintln(out, pool.ShareNFS)
+		case line == "get -Hp -o value mountpoint tank/flex":
+			fmt.Fprintln(out, cmp.Or(pool.Mountpoint, filepath.Join(world, "box/tank/flex")))
 		case line == "get -Hp -o value mountpoint "+last && pool.Claimed != "":
 			fmt.Fprint(out, pool.Claimed)
 		case strings.HasPrefix(line, "get -Hp -o value ") && exists:
-			fmt.Fprintln(out, pool.Children[last][arguments[4]])
+			fmt.Fprintln(out, cmp.Or(pool.Children[last][arguments[4]], map[string]string{"flex:note": "-"}[arguments[4]], "0"))
 		case arguments[0] == "create" && !exists && strings.HasPrefix(last, "tank/flex/"):
 			code = pool.set(last, slices.DeleteFunc(arguments[1:len(arguments)-1], func(a string) bool { return a == "-o" }))
 			path := filepath.Join(world, "box", last)
@@ -48,7 +61,11 @@ func zfs(world string, arguments []string, _ io.Reader, out, log io.Writer) int 
 			if err := os.MkdirAll(path, 0o755); err != nil {
 				panic(err)
 			}
-			code = max(code, pool.mount(last, log))
+			if code = max(code, pool.mount(last, log)); code == 0 {
+				code = pool.share(last, log)
+			}
+		case arguments[0] == "share" && exists:
+			code = pool.share(last, log)
 		case arguments[0] == "mount" && exists && pool.Children[last]["mounted"] != "yes":
 			code = pool.mount(last, log)
 		case arguments[0] == "set" && exists:
@@ -70,6 +87,39 @@ func (p *zpool) mount(name string, log io.Writer) int {
 		return 1
 	}
 	p.Children[name]["mounted"] = "yes"
+	return 0
+}
+
+// share takes a data set for shared with sharenfs=on, once it was: it does not ask the NFS server,
+// and does not hear of its failures, either.
+func (p *zpool) share(name string, log io.Writer) int {
+	switch children := p.Children[name]; {
+	case p.Unshareable > 0:
+		p.Unshareable--
+		fmt.Fprintln(log, "filesystem successfully created, but not shared")
+		return 1
+	case p.ShareNFS == "on" && children["shared"] == "yes":
+		fmt.Fprintf(log, "cannot share '%s': filesystem already shared\n", name)
+		return 1
+	default:
+		children["shared"] = "yes"
+		if !p.Failing {
+			p.Exported = append(p.Exported, children["mountpoint"])
+		}
+		return 0
+	}
+}
+
+// exportfs lists what the NFS server exports, a long path on a line of its own.
+func exportfs(world string, arguments []string, _ io.Reader, out, log io.Writer) int {
+	if len(arguments) > 0 {
+		return unexpected(log, "exportfs", arguments)
+	}
+	state(world, "zfs", func(pool *zpool) {
+		for _, path := range pool.Exported {
+			fmt.Fprintf(out, "%s\n\t\t192.0.2.0/24\n", path)
+		}
+	})
 	return 0
 }
 
