@@ -50,7 +50,7 @@ func (fibreChannel) Map(c volume.Connection, w Want) (Mapping, error) {
 	if err := decode(c, &f); err != nil {
 		return Mapping{}, err
 	}
-	source := &corev1.FCVolumeSource{FSType: w.fsType(), ReadOnly: w.ReadOnly}
+	source := &corev1.FCVolumeSource{FSType: w.fsType()}
 	mapping := Mapping{Source: corev1.PersistentVolumeSource{FC: source}}
 	if f.WWID != "" {
 		source.WWIDs = []string{string(f.WWID)}

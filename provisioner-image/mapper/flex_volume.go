@@ -55,13 +55,17 @@ var coordinates = map[string]func(string) bool{
 // Map passes every detail of the connection to the driver: its coordinates as options, and all
 // others in a Secret.
 func (flexVolume) Map(c volume.Connection, w Want) (Mapping, error) {
+	if w.ReadOnly {
+		return Mapping{}, &UnsupportedError{Claim: true, Reason: markedReadOnly + "the kubelet asks a FlexVolume driver to mount to write," +
+			" unless the pod itself says readOnly" + setReadWrite}
+	}
 	var details map[string]any
 	if err := decode(c, &details); err != nil {
 		return Mapping{}, err
 	}
 	delete(details, "driver_volume_type") // one way to export has it among the details
 	source := &corev1.FlexPersistentVolumeSource{
-		Driver: w.FlexDriver, FSType: w.fsType(), ReadOnly: w.ReadOnly,
+		Driver: w.FlexDriver, FSType: w.fsType(),
 		Options: map[string]string{"driver_volume_type": c.Kind},
 	}
 	if w.Initiator != "" && strings.EqualFold(c.Kind, "iscsi") {

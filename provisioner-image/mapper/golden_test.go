@@ -43,6 +43,11 @@ func modes(all ...corev1.PersistentVolumeAccessMode) func(*mapper.Want) {
 	return func(w *mapper.Want) { w.AccessModes = all }
 }
 
+// readers makes of a claim one of many nodes that read what is there already.
+func readers(w *mapper.Want) {
+	w.Filled, w.AccessModes = true, []corev1.PersistentVolumeAccessMode{corev1.ReadOnlyMany}
+}
+
 // goldens are PVs that an API server has to accept, by the names of their files. Each PV has its
 // own name, so that all of them can be created together.
 var goldens = map[string]golden{
@@ -65,14 +70,20 @@ var goldens = map[string]golden{
 		from: "iscsi", change: map[string]any{"target_portal": "[2001:db8:1234:5678:9abc:def0:1234:5678]:3260"},
 		edit: func(w *mapper.Want) { w.Initiator = "" },
 	},
-	"iscsi-readers": {from: "iscsi", edit: func(w *mapper.Want) {
-		w.Initiator, w.Filled, w.AccessModes = "", true, []corev1.PersistentVolumeAccessMode{corev1.ReadOnlyMany}
+	"iscsi-readers":          {from: "iscsi", edit: func(w *mapper.Want) { readers(w); w.Initiator = "" }},
+	"iscsi-marked-read-only": {from: "iscsi", change: map[string]any{"access_mode": "ro"}, edit: func(w *mapper.Want) { w.FSType = "ext4" }},
+	"iscsi-one-pod":          {from: "iscsi", edit: modes(corev1.ReadWriteOncePod)},
+	"fibre-channel":          {from: "fibre-channel", change: map[string]any{"wwn": nil}},
+	"fibre-channel-one-wwn":  {from: "fibre-channel", change: map[string]any{"target_wwn": "50:0a:09:81:89:1b:8d:c5", "target_wwns": nil, "target_luns": nil, "wwn": nil}},
+	"fibre-channel-wwid":     {from: "fibre-channel"},
+	"fibre-channel-readers":  {from: "fibre-channel", edit: readers},
+	"rbd":                    {from: "rbd", edit: ceph},
+	"rbd-readers":            {from: "rbd", edit: func(w *mapper.Want) { ceph(w); readers(w) }},
+	"rbd-readers-block": {from: "rbd", edit: func(w *mapper.Want) {
+		ceph(w)
+		readers(w)
+		w.VolumeMode = corev1.PersistentVolumeBlock
 	}},
-	"iscsi-one-pod":         {from: "iscsi", edit: modes(corev1.ReadWriteOncePod)},
-	"fibre-channel":         {from: "fibre-channel", change: map[string]any{"wwn": nil}},
-	"fibre-channel-one-wwn": {from: "fibre-channel", change: map[string]any{"target_wwn": "50:0a:09:81:89:1b:8d:c5", "target_wwns": nil, "target_luns": nil, "wwn": nil}},
-	"fibre-channel-wwid":    {from: "fibre-channel"},
-	"rbd":                   {from: "rbd", edit: ceph},
 	"rbd-shared-block": {from: "rbd", edit: func(w *mapper.Want) {
 		ceph(w)
 		w.VolumeMode, w.AccessModes = corev1.PersistentVolumeBlock, []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}
@@ -95,9 +106,10 @@ var goldens = map[string]golden{
 	"nvmeof-own-uuid": {from: "nvmeof", change: map[string]any{
 		"nqn": "nqn.2010-06.com.example:11112222-3333-4444-5555-666677778888", "vol_uuid": "11112222-3333-4444-5555-666677778888",
 	}},
-	"nvmeof-two-ports":  {from: "nvmeof", change: nvmeofV2, edit: subsystemsVolume},
-	"flex-volume":       {from: "nfs", change: map[string]any{"options": nil}, edit: func(w *mapper.Want) { w.FlexDriver = "example.com/nfs-loop" }},
-	"flex-volume-iscsi": {from: "iscsi", edit: func(w *mapper.Want) { w.Kind, w.FlexDriver = "iscsi", "flex-provisioner.io/iscsi" }},
+	"nvmeof-marked-read-only": {from: "nvmeof", change: map[string]any{"access_mode": "ro"}, edit: subsystemsVolume},
+	"nvmeof-two-ports":        {from: "nvmeof", change: nvmeofV2, edit: subsystemsVolume},
+	"flex-volume":             {from: "nfs", change: map[string]any{"options": nil}, edit: func(w *mapper.Want) { w.FlexDriver = "example.com/nfs-loop" }},
+	"flex-volume-iscsi":       {from: "iscsi", edit: func(w *mapper.Want) { w.Kind, w.FlexDriver = "iscsi", "flex-provisioner.io/iscsi" }},
 	"flex-volume-secret": {
 		from: "nfs", change: map[string]any{"password": "hush", "tries": 3},
 		edit: func(w *mapper.Want) { w.FlexDriver = "example.com/nfs-loop" },
@@ -139,6 +151,7 @@ func TestMapMatchesTheGoldenFiles(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			complete.Spec.MountOptions = m.MountOptions
 			compare(t, name+".pv.yaml", complete)
 			if m.Secret != nil {
 				m.Secret.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}

@@ -173,7 +173,6 @@ func (t *target) source(paths []path, w Want) *corev1.ISCSIPersistentVolumeSourc
 		Lun:               int32(first.lun), //nolint:gosec // mountable has checked it
 		Portals:           otherPortals(paths),
 		FSType:            w.fsType(),
-		ReadOnly:          w.ReadOnly,
 		SessionCHAPAuth:   t.AuthMethod == "CHAP",
 		DiscoveryCHAPAuth: t.DiscoveryMethod == "CHAP",
 	}

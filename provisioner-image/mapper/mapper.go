@@ -15,6 +15,8 @@ import (
 type Mapping struct {
 	Source corev1.PersistentVolumeSource
 	Secret *corev1.Secret
+	// MountOptions are those of the class, and those that the volume needs.
+	MountOptions []string
 	// Warnings are for the administrator: what the source cannot use of what the storage offers.
 	Warnings []string
 }
@@ -87,8 +89,15 @@ func Map(c volume.Connection, w Want) (Mapping, error) {
 	if err != nil {
 		return Mapping{}, err
 	}
+	if readOnly {
+		if err := w.checkMarked(); err != nil {
+			return Mapping{}, err
+		}
+	}
 	w.ReadOnly = readOnly || w.onlyReads()
-	return m.Map(c, w)
+	mapping, err := m.Map(c, w)
+	mapping.MountOptions = w.mountOptions()
+	return mapping, err
 }
 
 // isReadOnly reports whether the storage allows nodes only to read. It refuses an encrypted volume,

@@ -85,10 +85,6 @@ func TestISCSISourceFollowsConnectionAndClaim(t *testing.T) {
 			edit: func(w *mapper.Want) { w.VolumeMode = corev1.PersistentVolumeBlock },
 			want: func(s *corev1.ISCSIPersistentVolumeSource) bool { return s.FSType == "" },
 		},
-		"read only": {
-			change: map[string]any{"access_mode": "ro"},
-			want:   func(s *corev1.ISCSIPersistentVolumeSource) bool { return s.ReadOnly },
-		},
 		"no CHAP, no Secret": {
 			change: map[string]any{"auth_method": nil, "auth_password": nil},
 			want: func(s *corev1.ISCSIPersistentVolumeSource) bool {

@@ -108,7 +108,6 @@ func (nvmeof) Map(c volume.Connection, w Want) (Mapping, error) {
 		// Old versions of the plugin take the handle for the subsystem's name.
 		VolumeHandle:     string(s.NQN),
 		FSType:           w.fsType(),
-		ReadOnly:         w.ReadOnly,
 		VolumeAttributes: s.attributes(w),
 	}}, Warnings: s.warnings()}, nil
 }

@@ -31,7 +31,8 @@ const (
 // Check requires what Cinder does not send: ceph-csi's name of the cluster, and the key.
 func (rbd) Check(w Want) error {
 	c := w.Ceph
-	if err := (promises{name: "an rbd image", manyRead: true, manyWrite: !c.Native}).check(w); err != nil {
+	p := promises{name: "an rbd image", manyRead: true, manyReadDevice: !c.Native, manyWrite: !c.Native}
+	if err := p.check(w); err != nil {
 		return err
 	}
 	if !c.Native && c.ClusterID == "" {
@@ -76,7 +77,6 @@ func csi(pool, name string, w Want) *corev1.CSIPersistentVolumeSource {
 		Driver:           cephDriver,
 		VolumeHandle:     name,
 		FSType:           w.fsType(),
-		ReadOnly:         w.ReadOnly,
 		VolumeAttributes: staticVolume(pool, w.Ceph),
 	}
 }
@@ -97,7 +97,7 @@ func staticVolume(pool string, c Ceph) map[string]string {
 
 func (i image) native(pool, name, user string, w Want) *corev1.RBDPersistentVolumeSource {
 	s := &corev1.RBDPersistentVolumeSource{
-		RBDPool: pool, RBDImage: name, RadosUser: user, FSType: w.fsType(), ReadOnly: w.ReadOnly,
+		RBDPool: pool, RBDImage: name, RadosUser: user, FSType: w.fsType(),
 	}
 	for n, host := range i.Hosts {
 		port := "6789"

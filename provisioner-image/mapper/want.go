@@ -115,8 +115,10 @@ func (w Want) disk(kind string) string {
 // promises is what a kind of source supports, beyond one node that reads and writes.
 type promises struct {
 	name string
-	// manyRead is true if many nodes can read at the same time.
+	// manyRead is true if many nodes can read a file system at the same time.
 	manyRead bool
+	// manyReadDevice is true if many nodes can read a raw device, and none can write to it.
+	manyReadDevice bool
 	// manyWrite is true if many nodes can write to a raw device at the same time.
 	manyWrite bool
 }
@@ -127,6 +129,9 @@ func (p promises) check(w Want) error {
 		if reason := p.against(mode, w); reason != "" {
 			return &UnsupportedError{Claim: true, Reason: fmt.Sprintf("access mode %s is not supported %s", mode, reason)}
 		}
+	}
+	if w.onlyReads() {
+		return w.checkNoWrite()
 	}
 	return nil
 }
@@ -144,6 +149,8 @@ func (p promises) against(mode corev1.PersistentVolumeAccessMode, w Want) string
 			return "together with a mode that writes, since the first pod would write while others read: request one of them"
 		case !w.Filled:
 			return "on a new, empty volume: clone one that has content"
+		case w.IsBlock() && !p.manyReadDevice:
+			return "with volumeMode Block on " + p.name + ", which pods of all nodes could write to: request volumeMode Filesystem"
 		default:
 			return ""
 		}

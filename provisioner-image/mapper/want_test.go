@@ -37,6 +37,10 @@ func TestCheckRefusesAccessModesThatTheKindCannotKeep(t *testing.T) {
 		"fc, many read":                    {"fibre_channel", all(rox), filled, ""},
 		"fc, many read what nobody wrote":  {"fibre_channel", all(rox), nil, "on a new, empty volume"},
 		"fc, readers beside a writer":      {"fibre_channel", all(rwo, rox), filled, "together with a mode that writes"},
+		"iscsi, many read a raw device":    {"iscsi", all(rox), func(w *mapper.Want) { ownNames(w); block(w) }, "with volumeMode Block on an iSCSI disk"},
+		"fc, many read a raw device":       {"fibre_channel", all(rox), func(w *mapper.Want) { filled(w); block(w) }, "pods of all nodes could write to"},
+		"native rbd, many read a device":   {"rbd", all(rox), func(w *mapper.Want) { filled(w); block(w); w.Ceph.Native = true }, "request volumeMode Filesystem"},
+		"rbd, many read a raw device":      {"rbd", all(rox), func(w *mapper.Want) { filled(w); block(w) }, ""},
 		"fc, many write":                   {"fibre_channel", all(rwx), block, "on a Fibre Channel disk"},
 		"fc, many write to a file system":  {"fibre_channel", all(rwx), func(w *mapper.Want) { w.Multiattach = true }, "with a file system on a Fibre Channel disk"},
 		"fc, many write, multiattach":      {"fibre_channel", all(rwx), func(w *mapper.Want) { block(w); w.Multiattach = true }, ""},
@@ -103,6 +107,13 @@ func TestFaultOfTheClassIsFoundEarly(t *testing.T) {
 		"discovery by other means":           {from: "iscsi", change: map[string]any{"discovery_auth_method": "KRB5"}, reason: `discovery requires authentication by "KRB5"`},
 		"mount options of a FlexVolume": {from: "nfs", early: true, reason: "remove mountOptions", edit: func(w *mapper.Want) {
 			w.Kind, w.FlexDriver, w.MountOptions = "nfs", "example.com/nfs-loop", []string{"noatime"}
+		}},
+		"readers of a class that writes": {from: "fibre-channel", early: true, reason: "remove rw from mountOptions", edit: func(w *mapper.Want) {
+			readers(w)
+			w.Kind, w.MountOptions = "fibre_channel", []string{"noatime,rw"}
+		}},
+		"marked read-only, of a class that writes": {from: "fibre-channel", change: map[string]any{"access_mode": "ro"}, reason: "remove rw", edit: func(w *mapper.Want) {
+			w.MountOptions = []string{"rw"}
 		}},
 		"encrypted": {from: "rbd", change: map[string]any{"encrypted": true}, edit: ceph, reason: "encrypts its volumes"},
 	}

@@ -3,6 +3,7 @@ package run_test
 import (
 	"errors"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -100,6 +101,11 @@ func TestOnlyAVolumeWithContentHasManyReaders(t *testing.T) {
 	}
 	if result = w.run(t, w.request(contract.Provision, nil), skeleton(corev1.ReadOnlyMany)); result.Code != contract.ExitDone {
 		t.Errorf("a rerun: %+v", result)
+	}
+	for _, made := range w.pvs(t) {
+		if made.Name == pvName && !slices.Equal(made.Spec.MountOptions, []string{"ro", "norecovery"}) {
+			t.Errorf("nodes mount it by %v", made.Spec.MountOptions)
+		}
 	}
 }
 

@@ -90,6 +90,7 @@ func (r *Runner) publish(ctx context.Context, task input.Task, v volume.Volume) 
 	if err != nil {
 		return nil, err
 	}
+	complete.Spec.MountOptions = m.MountOptions
 	return r.store.Create(ctx, complete)
 }
 
