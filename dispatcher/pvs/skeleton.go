@@ -2,6 +2,7 @@ package pvs
 
 import (
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -40,6 +41,11 @@ func Skeleton(r contract.Request, cfg config.Config, provisioner string) *corev1
 	}
 	for _, mode := range r.AccessModes {
 		pv.Spec.AccessModes = append(pv.Spec.AccessModes, corev1.PersistentVolumeAccessMode(mode))
+	}
+	// The kubelet tells a CSI driver only the first mode (MountDevice in pkg/volume/csi): by
+	// ReadWriteOnce ceph-csi refuses a second node. ReadWriteMany allows what all others allow.
+	if i := slices.Index(pv.Spec.AccessModes, corev1.ReadWriteMany); i > 0 {
+		pv.Spec.AccessModes[0], pv.Spec.AccessModes[i] = corev1.ReadWriteMany, pv.Spec.AccessModes[0]
 	}
 	if r.AttributesClass != "" {
 		pv.Spec.VolumeAttributesClassName = new(r.AttributesClass)

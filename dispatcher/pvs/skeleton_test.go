@@ -22,7 +22,7 @@ func TestGoldenSkeletons(t *testing.T) {
 		"pv-retain-block-shared": {"Retain", func(c *corev1.PersistentVolumeClaim) {
 			c.Spec.VolumeMode = new(corev1.PersistentVolumeBlock)
 			c.Spec.VolumeAttributesClassName = new("fast")
-			c.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany, corev1.ReadOnlyMany}
+			c.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce, corev1.ReadOnlyMany, corev1.ReadWriteMany}
 			c.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse("1.5G")
 		}},
 	} {

@@ -23,7 +23,7 @@ import (
 
 // The kinds of text in a connection.
 type (
-	// portal is where an iSCSI target answers: HOST:PORT, or HOST with iSCSI's own port.
+	// portal is where an iSCSI target answers: ADDRESS:PORT, or ADDRESS with iSCSI's own port.
 	portal string
 	// host is an address, without brackets, or a DNS name.
 	host string
@@ -63,7 +63,8 @@ var (
 
 // The forms in words, for the administrator.
 const (
-	aPortal = "an address or a DNS name with a port"
+	aPortal = "an address with a port: the kubelet finds the session of a portal by the address that the kernel shows," +
+		" and never by a DNS name. Remedy: name the address in the backend's settings, such as target_ip_address in cinder.conf"
 	aHost   = "an address or a DNS name"
 	aPort   = "a port number"
 	aTarget = "the name of an iSCSI target (iqn, eui or naa)"
@@ -77,7 +78,9 @@ const (
 )
 
 // UnmarshalJSON puts the IPv6 address of a portal in brackets, which some backends leave out.
-func (p *portal) UnmarshalJSON(data []byte) error { return read(p, data, bracketed, isPortal, aPortal) }
+func (p *portal) UnmarshalJSON(data []byte) error {
+	return read(p, data, canonical, isAddressPortal, aPortal)
+}
 
 // UnmarshalJSON removes the brackets of an IPv6 address.
 func (h *host) UnmarshalJSON(data []byte) error { return read(h, data, unbracketed, isHost, aHost) }
@@ -171,6 +174,19 @@ func bracketed(portal string) string {
 	return net.JoinHostPort(portal[:i], portal[i+1:])
 }
 
+// canonical returns a portal with its IPv6 address as the kernel writes it, which is how the kubelet
+// searches it: GetISCSIPortalHostMapForTarget in pkg/volume/util.
+func canonical(portal string) string {
+	host, port, err := net.SplitHostPort(bracketed(portal))
+	if err != nil {
+		return portal
+	}
+	if address, err := netip.ParseAddr(host); err == nil {
+		host = address.String()
+	}
+	return net.JoinHostPort(host, port)
+}
+
 func unbracketed(host string) string {
 	return strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
 }
@@ -194,6 +210,16 @@ func isPortal(text string) bool {
 	}
 	host, port, err := net.SplitHostPort(text)
 	return err == nil && isHost(host) && isPort(port)
+}
+
+// isAddressPortal reports whether a text is a portal by its address.
+func isAddressPortal(text string) bool {
+	host, _, err := net.SplitHostPort(text)
+	if err != nil {
+		host = text
+	}
+	_, err = netip.ParseAddr(host)
+	return err == nil && isPortal(text)
 }
 
 // isHost reports whether a text is an address or a DNS name. An address of one link only has a

@@ -226,7 +226,6 @@ func TestNamesOfRealArraysHaveTheirForms(t *testing.T) {
 		"a naa":                          {"iscsi", map[string]any{"target_iqn": "naa.52004567BA64678D52004567BA64678D"}},
 		"ibm/storwize_svc, IPv6":         {"iscsi", map[string]any{"target_portal": "0:0:0:0:0:ffff:c0a8:19:3260"}},
 		"veritas_access, IPv6":           {"iscsi", map[string]any{"target_portal": "[2001:db8::1]:3260"}},
-		"a portal by its DNS name":       {"iscsi", map[string]any{"target_portal": "node_ip1.storage-1.example:3260"}},
 		"inspur, another port":           {"iscsi", map[string]any{"target_portal": "10.63.165.216:2232"}},
 		"no port":                        {"iscsi", map[string]any{"target_portal": "192.0.2.1"}},
 		"a password of every character":  {"iscsi", map[string]any{"auth_password": " !\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~aA0 "}},

@@ -104,7 +104,7 @@ var goldens = map[string]golden{
 		edit: subsystemsVolume,
 	},
 	"nvmeof-own-uuid": {from: "nvmeof", change: map[string]any{
-		"nqn": "nqn.2010-06.com.example:11112222-3333-4444-5555-666677778888", "vol_uuid": "11112222-3333-4444-5555-666677778888",
+		"nqn": "nqn.2010-06.com.example:aaaabbbb-3333-4444-5555-666677778888", "vol_uuid": "AAAABBBB-3333-4444-5555-666677778888",
 	}},
 	"nvmeof-marked-read-only": {from: "nvmeof", change: map[string]any{"access_mode": "ro"}, edit: subsystemsVolume},
 	"nvmeof-two-ports":        {from: "nvmeof", change: nvmeofV2, edit: subsystemsVolume},

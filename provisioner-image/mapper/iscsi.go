@@ -125,8 +125,7 @@ func (w Want) reached(paths []path) ([]path, error) {
 	return allowed, nil
 }
 
-// isReached reports whether the class allows a portal. It allows no name of a host, whose addresses
-// may change.
+// isReached reports whether the class allows a portal.
 func (w Want) isReached(portal string) bool {
 	host, _, err := net.SplitHostPort(portal)
 	if err != nil {

@@ -65,10 +65,10 @@ func TestPortalsArePairedAndNoneIsLeftOutSilently(t *testing.T) {
 // Nodes that do not reach every portal would wait for each of them at every mount.
 func TestOnlyPortalsThatTheClassAllowsAreUsed(t *testing.T) {
 	const details = `{"target_portal": "10.0.0.1:3260", "target_iqn": "` + iqn + `", "target_lun": 1,
-		"target_portals": ["10.0.0.1:3260", "192.0.2.1:3260", "[2001:db8::1]:3260", "storage.example:3260"],
-		"target_iqns": ["` + iqn + `", "` + iqn + `", "` + iqn + `", "` + iqn + `"], "target_luns": [1, 1, 1, 1]}`
+		"target_portals": ["10.0.0.1:3260", "192.0.2.1:3260", "[2001:db8::1]:3260"],
+		"target_iqns": ["` + iqn + `", "` + iqn + `", "` + iqn + `"], "target_luns": [1, 1, 1]}`
 	for allowed, want := range map[string]string{
-		"":                             "10.0.0.1:3260 192.0.2.1:3260 [2001:db8::1]:3260 storage.example:3260",
+		"":                             "10.0.0.1:3260 192.0.2.1:3260 [2001:db8::1]:3260",
 		"192.0.2.0/24":                 "192.0.2.1:3260",
 		"10.0.0.1/32, 2001:db8::/32":   "10.0.0.1:3260 [2001:db8::1]:3260",
 		"198.51.100.0/24, 10.0.0.2/32": "refused: according to the property portals (198.51.100.0/24, 10.0.0.2)",

@@ -3,6 +3,7 @@ package mapper
 import (
 	"encoding/json"
 	"fmt"
+	"net/netip"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -98,6 +99,10 @@ func (nvmeof) Map(c volume.Connection, w Want) (Mapping, error) {
 	if s.NQN == "" || s.Portal == "" || s.Port == "" || s.Transport == "" {
 		return Mapping{}, unsupported("the storage reports no NVMe portal over tcp or rdma")
 	}
+	if _, err := netip.ParseAddr(string(s.Portal)); err != nil {
+		return Mapping{}, unsupported("the NVMe portal %s is a DNS name: csi-driver-nvmf hands it to the kernel as it is, which takes addresses"+
+			" only. Remedy: name the address in the backend's settings, such as target_ip_address in cinder.conf", s.Portal)
+	}
 	if !isOwn(string(s.NQN), w.VolumeID) && !isOwn(string(s.NQN), string(s.UUID)) {
 		return Mapping{}, unsupported("subsystem %s serves several volumes, and csi-driver-nvmf cannot distinguish the volumes of one"+
 			" subsystem: a node could not connect a second one, and would disconnect all of them when it unmounts the first. Remedy:"+
@@ -165,7 +170,7 @@ func (s *subsystem) attributes(w Want) map[string]string {
 	}
 	switch {
 	case s.UUID != "":
-		a["deviceUUID"] = string(s.UUID)
+		a["deviceUUID"] = strings.ToLower(string(s.UUID)) // as in udev's link, nvme-uuid.…
 	case s.NGUID != "":
 		a["deviceID"] = "eui." + strings.ToLower(strings.ReplaceAll(string(s.NGUID), "-", ""))
 	default:

@@ -18,15 +18,23 @@ import (
 var noReplay = map[string]string{"ext3": "noload", "ext4": "noload", "xfs": "norecovery", "btrfs": "norecovery"}
 
 // mountOptions returns the options of the class, and with them those that keep a node from writing
-// to a volume that is only to be read.
+// to a volume that is only to be read. Of a volume with content that is xfs a node may have the one
+// that it was cloned from, with the same UUID, which the kernel mounts only with "nouuid".
 func (w Want) mountOptions() []string {
 	options := slices.Clone(w.MountOptions)
-	if !w.ReadOnly || w.IsBlock() {
+	if w.IsBlock() {
 		return options
 	}
-	for _, needed := range []string{"ro", noReplay[cmp.Or(w.FSType, "ext4")]} {
-		if needed != "" && !slices.Contains(options, needed) {
-			options = append(options, needed)
+	var needed []string
+	if w.Filled && w.FSType == "xfs" {
+		needed = append(needed, "nouuid")
+	}
+	if w.ReadOnly {
+		needed = append(needed, "ro", noReplay[cmp.Or(w.FSType, "ext4")])
+	}
+	for _, one := range needed {
+		if one != "" && !slices.Contains(options, one) {
+			options = append(options, one)
 		}
 	}
 	return options

@@ -22,7 +22,8 @@ func TestNodesDoNotWriteToAVolumeThatIsOnlyToBeRead(t *testing.T) {
 		want   []string
 	}{
 		"one node writes":                 {"iscsi", nil, nil, []string{"noatime"}},
-		"iscsi, many read xfs":            {"iscsi", nil, readers, []string{"noatime", "ro", "norecovery"}},
+		"iscsi, many read xfs":            {"iscsi", nil, readers, []string{"noatime", "nouuid", "ro", "norecovery"}},
+		"iscsi, one node writes a clone":  {"iscsi", nil, func(w *mapper.Want) { w.Filled = true }, []string{"noatime", "nouuid"}},
 		"iscsi, marked by the storage":    {"iscsi", readOnly, nil, []string{"noatime", "ro", "norecovery"}},
 		"fc, many read ext4":              {"fibre-channel", nil, onFileSystem("ext4"), []string{"noatime", "ro", "noload"}},
 		"fc, marked by the storage":       {"fibre-channel", readOnly, nil, []string{"noatime", "ro", "norecovery"}},
@@ -30,11 +31,11 @@ func TestNodesDoNotWriteToAVolumeThatIsOnlyToBeRead(t *testing.T) {
 		"fc, many read ext3":              {"fibre-channel", nil, onFileSystem("ext3"), []string{"noatime", "ro", "noload"}},
 		"fc, many read btrfs":             {"fibre-channel", nil, onFileSystem("btrfs"), []string{"noatime", "ro", "norecovery"}},
 		"fc, a file system of no journal": {"fibre-channel", nil, onFileSystem("vfat"), []string{"noatime", "ro"}},
-		"rbd, many read":                  {"rbd", nil, readers, []string{"noatime", "ro", "norecovery"}},
+		"rbd, many read":                  {"rbd", nil, readers, []string{"noatime", "nouuid", "ro", "norecovery"}},
 		"rbd, marked by the storage":      {"rbd", readOnly, nil, []string{"noatime", "ro", "norecovery"}},
 		"nvme, marked by the storage":     {"nvmeof", readOnly, subsystemsVolume, []string{"noatime", "ro", "norecovery"}},
-		"a class that has them":           {"fibre-channel", nil, withOptions("norecovery", "ro"), []string{"norecovery", "ro"}},
-		"a class that has ro in another":  {"fibre-channel", nil, withOptions("noatime,ro"), []string{"noatime,ro", "ro", "norecovery"}},
+		"a class that has them":           {"fibre-channel", nil, withOptions("norecovery", "ro", "nouuid"), []string{"norecovery", "ro", "nouuid"}},
+		"a class that has ro in another":  {"fibre-channel", nil, withOptions("noatime,ro"), []string{"noatime,ro", "nouuid", "ro", "norecovery"}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -103,6 +103,9 @@ func TestFaultOfTheClassIsFoundEarly(t *testing.T) {
 		"replicas":                           {from: "nvmeof", change: map[string]any{"volume_replicas": []any{map[string]any{}, map[string]any{}}}, reason: "2 replicas"},
 		"no NVMe transport that nodes speak": {from: "nvmeof", change: map[string]any{"transport_type": "fc"}, reason: "over tcp or rdma"},
 		"a subsystem of many volumes":        {from: "nvmeof", change: map[string]any{"nqn": "nqn.2010-06.com.purestorage:flasharray.1234"}, edit: subsystemsVolume, reason: "cannot distinguish the volumes of one subsystem"},
+		"a portal by its DNS name":           {from: "iscsi", change: map[string]any{"target_portal": "storage.example:3260"}, reason: "never by a DNS name"},
+		"a DNS name without a port":          {from: "iscsi", change: map[string]any{"target_portal": "storage.example"}, reason: "target_ip_address"},
+		"an NVMe portal by its DNS name":     {from: "nvmeof", change: map[string]any{"target_portal": "storage.example"}, edit: subsystemsVolume, reason: "takes addresses only"},
 		"no portal":                          {from: "iscsi", change: map[string]any{"target_portal": ""}, reason: "reports no portal"},
 		"discovery by other means":           {from: "iscsi", change: map[string]any{"discovery_auth_method": "KRB5"}, reason: `discovery requires authentication by "KRB5"`},
 		"mount options of a FlexVolume": {from: "nfs", early: true, reason: "remove mountOptions", edit: func(w *mapper.Want) {
@@ -307,12 +310,13 @@ func TestMapWarnsOfWhatTheSourceCannotUse(t *testing.T) {
 	}
 }
 
-// A portal without brackets around its IPv6 address, as Storwize sends it, is one that the kubelet
-// can read.
-func TestIPv6PortalIsBracketed(t *testing.T) {
+// The kubelet compares a portal with the text of the kernel, so an IPv6 address has brackets, which
+// Storwize leaves out, and is written in one way only.
+func TestPortalIsWrittenAsTheKernelShowsIt(t *testing.T) {
 	for portal, bracketed := range map[string]string{
 		"2001:db8::1:3260": "[2001:db8::1]:3260", "[2001:db8::1]:3260": "[2001:db8::1]:3260", "192.0.2.1:3260": "192.0.2.1:3260",
-		"storage.example:3260": "storage.example:3260", "192.0.2.1": "192.0.2.1",
+		"192.0.2.1": "192.0.2.1", "[2001:0db8:0:0::1]:3260": "[2001:db8::1]:3260", "[2001:DB8::1]:3260": "[2001:db8::1]:3260",
+		"2001:0DB8:0:0:0:0:0:1:3260": "[2001:db8::1]:3260",
 	} {
 		w := want()
 		w.Initiator = ""

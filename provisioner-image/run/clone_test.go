@@ -103,7 +103,7 @@ func TestOnlyAVolumeWithContentHasManyReaders(t *testing.T) {
 		t.Errorf("a rerun: %+v", result)
 	}
 	for _, made := range w.pvs(t) {
-		if made.Name == pvName && !slices.Equal(made.Spec.MountOptions, []string{"ro", "norecovery"}) {
+		if made.Name == pvName && !slices.Equal(made.Spec.MountOptions, []string{"nouuid", "ro", "norecovery"}) {
 			t.Errorf("nodes mount it by %v", made.Spec.MountOptions)
 		}
 	}
