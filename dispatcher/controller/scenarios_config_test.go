@@ -195,7 +195,7 @@ func TestACloneByAnImageThatCannotCloneIsRefused(t *testing.T) {
 		if len(w.CreatedJobs("")) != made {
 			w.T.Error("a Job was launched\n" + w.Story())
 		}
-		w.MustEmitSome(onData, "DataSourceNotSupported", "data-sources")
+		w.MustEmitSome(onData, "DataSourceNotSupported", "data-sources", `smartclone: "true"`)
 	})
 }
 

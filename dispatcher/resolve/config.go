@@ -111,7 +111,8 @@ func (f *Resolver) resolveConfig(r *Resolved) {
 	}
 	if r.Target.Problem == nil && r.Source != nil && !r.Config.Clones {
 		r.Target.Problem = decide.Problemf(reason.DataSourceNotSupported, "the config %s/%s does not have data-sources: %s, so its image may not be able to clone a claim, "+
-			"and could create an empty volume", r.Config.Source.Namespace, r.Config.Source.Name, contract.SourceClaim).Remedyf("if the image can clone, add that key")
+			"and could create an empty volume", r.Config.Source.Namespace, r.Config.Source.Name, contract.SourceClaim).Remedyf("if the image can clone, add that key to the ConfigMap, " +
+			"and what the image itself asks for, as cinder-provisioner does for smartclone: \"true\"")
 	}
 }
 

@@ -27,7 +27,8 @@ func (c class) clones() bool {
 func whyNotCloned(r contract.Request, c class, adopt string) error {
 	switch {
 	case !c.clones():
-		return fmt.Errorf("storage class %q does not allow clones: its parameter smartclone is missing, or false", r.Class)
+		return fmt.Errorf("storage class %q does not allow clones: the key smartclone of its config, or its parameter, is missing or false."+
+			" Remedy: ask an administrator to add smartclone: \"true\" and data-sources: %s to the data of its ConfigMap", r.Class, contract.SourceClaim)
 	case r.Source == nil:
 		return fmt.Errorf("claim %q cannot be cloned: it does not exist, is not bound, or may not be cloned by this claim",
 			r.Annotations[contract.AnnCloneRequest])

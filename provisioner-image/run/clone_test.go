@@ -111,15 +111,16 @@ func TestOnlyAVolumeWithContentHasManyReaders(t *testing.T) {
 
 func TestCloneIsRefused(t *testing.T) {
 	yes := map[string]string{"smartclone": "true"}
+	const addSmartclone = `add smartclone: "true" and data-sources: PersistentVolumeClaim to the data of its ConfigMap`
 	tests := map[string]struct {
 		edit   func(*contract.Request)
 		source func(*corev1.PersistentVolume)
 		code   int
 		reason string
 	}{
-		"no smartclone":       {fromOriginal(nil), nil, contract.ExitBadRequest, "smartclone is missing, or false"},
-		"smartclone is no":    {fromOriginal(map[string]string{"smartclone": "No"}), nil, contract.ExitBadRequest, "smartclone is missing, or false"},
-		"smartclone is false": {fromOriginal(map[string]string{"smartclone": "false"}), nil, contract.ExitBadRequest, "smartclone is missing, or false"},
+		"no smartclone":       {fromOriginal(nil), nil, contract.ExitBadRequest, addSmartclone},
+		"smartclone is no":    {fromOriginal(map[string]string{"smartclone": "No"}), nil, contract.ExitBadRequest, addSmartclone},
+		"smartclone is false": {fromOriginal(map[string]string{"smartclone": "false"}), nil, contract.ExitBadRequest, addSmartclone},
 		"asked by annotation, not resolved": {
 			func(r *contract.Request) {
 				maps.Copy(r.Properties, yes)
