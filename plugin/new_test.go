@@ -41,10 +41,13 @@ func TestANewProvisionerIsValid(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		serving := options.Serving{Provisioner: contract.ProvisionerName}
+		serving := options.Serving{Provisioner: contract.ProvisionerName, Namespace: options.ConfigNamespace}
 		for word := range strings.FieldsSeq(string(makefile)) {
 			if allowed, found := strings.CutPrefix(word, "--allow="); found {
 				serving.Allow = append(serving.Allow, allowed)
+			}
+			if further, found := strings.CutPrefix(word, "--config-namespaces="); found {
+				serving.ConfigNamespaces = append(serving.ConfigNamespaces, further)
 			}
 		}
 		v, err := plugin.Validate([]string{filepath.Join(name, name+".yaml")}, nil, serving)

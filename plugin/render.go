@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/spf13/cobra"
 	batchv1 "k8s.io/api/batch/v1"
@@ -66,6 +67,11 @@ func Render(ctx context.Context, files []string, stdin io.Reader, serving option
 	if m.claim == nil {
 		return nil, errors.New("no PersistentVolumeClaim is in the files")
 	}
+	for _, cm := range m.configs {
+		if err := m.unserved(cm.ConfigMap, serving); err != nil {
+			return nil, fmt.Errorf("%s: %w", cm.file, err)
+		}
+	}
 	caches, err := m.caches(serving.Namespaces())
 	if err != nil {
 		return nil, err
@@ -113,7 +119,7 @@ func (m *manifests) caches(namespaces []string) (*cluster.Caches, error) {
 		objects = append(objects, cm.ConfigMap)
 	}
 	for _, account := range m.accounts {
-		if account.Labels[contract.LabelProvisioner] == "true" {
+		if account.Labels[contract.LabelProvisioner] == "true" && slices.Contains(namespaces, account.Namespace) {
 			objects = append(objects, account)
 		}
 	}

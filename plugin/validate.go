@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	appsv1 "k8s.io/api/apps/v1"
@@ -46,7 +47,7 @@ func validateCommand() *cobra.Command {
 		Use:   "validate -f FILE...",
 		Short: "Check provisioner ConfigMaps in files, as the dispatcher does",
 		Long: "validate reads ConfigMaps with the label type=provisioner-config, and the StorageClasses and ServiceAccounts beside them, and prints every error and warning that the\n" +
-			"dispatcher would find. It needs no cluster. The dispatcher's flags --allow and --provisioner-name are those of its Deployment, if that is in the files, or of the command.",
+			"dispatcher would find. It needs no cluster. The dispatcher's flags are those of its Deployment, if that is in the files, or of the command.",
 		Example: "  kubectl flex validate -f my-filer.yaml\n  kubectl kustomize overlay | kubectl flex validate -f -",
 		Args:    noFileButByFlag,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -66,8 +67,7 @@ func validateCommand() *cobra.Command {
 	}
 	addFiles(cmd, &files)
 	cmd.Flags().StringVarP(&output, "output", "o", "", "json or yaml; default: text for people")
-	cmd.Flags().StringVar(&serving.Provisioner, "provisioner-name", contract.ProvisionerName, "provisioner name in StorageClasses, the same as that of the dispatcher")
-	serving.AddAllow(cmd.Flags())
+	serving.AddFlags(cmd.Flags())
 	return cmd
 }
 
@@ -117,7 +117,7 @@ func Validate(files []string, stdin io.Reader, serving options.Serving) (*Valida
 	v := &Validation{TypeMeta: metav1.TypeMeta{APIVersion: Version, Kind: "Validation"}}
 	for _, cm := range m.configs {
 		for _, class := range m.classesOf(cm.ConfigMap, serving.Provisioner) {
-			v.Configs = append(v.Configs, m.judge(cm, class, serving.Provisioner, allowed))
+			v.Configs = append(v.Configs, m.judge(cm, class, serving, allowed))
 		}
 	}
 	return v, nil
@@ -205,16 +205,24 @@ func (m *manifests) classesOf(cm *corev1.ConfigMap, provisioner string) []*stora
 	if len(out) == 0 {
 		out = append(out, &storagev1.StorageClass{
 			ObjectMeta: metav1.ObjectMeta{Name: label}, Provisioner: provisioner, VolumeBindingMode: new(storagev1.VolumeBindingWaitForFirstConsumer),
+			Parameters: map[string]string{contract.ParamConfigNamespace: cm.Namespace},
 		})
 	}
 	return out
 }
 
-func (m *manifests) judge(cm configInFile, class *storagev1.StorageClass, provisioner string, allowed jobs.Allowances) Validated {
+func (m *manifests) judge(cm configInFile, class *storagev1.StorageClass, serving options.Serving, allowed jobs.Allowances) Validated {
 	out := Validated{File: cm.file, Config: cm.Namespace + "/" + cm.Name, Class: class.Name}
+	provisioner := serving.Provisioner
 	cfg, faults := config.Parse(config.SourceOf(cm.ConfigMap, class).Named(), provisioner)
-	if len(faults) == 0 {
+	if err := m.unserved(cm.ConfigMap, serving); err != nil {
+		out.Errors = append(out.Errors, err.Error())
+	} else if len(faults) == 0 {
 		faults = jobs.Check(cfg, allowed)
+	}
+	if ns := config.NamespaceFor(class, serving.Namespace); ns != cm.Namespace && cm.Namespace != "" {
+		out.Errors = append(out.Errors, fmt.Sprintf("the class %s has its config in the namespace %s. Remedy: create the class with the parameter %s=%s",
+			quote.Name(class.Name), quote.Name(ns), contract.ParamConfigNamespace, quote.Name(cm.Namespace)))
 	}
 	for _, fault := range faults {
 		out.Errors = append(out.Errors, quote.Line(fault.Error()))
@@ -233,6 +241,27 @@ func (m *manifests) judge(cm configInFile, class *storagev1.StorageClass, provis
 			contract.LabelStorageClass, contract.ParamConfig))
 	}
 	return out
+}
+
+// unserved returns why the dispatcher reads no config of a ConfigMap's namespace, or nil if it does.
+func (m *manifests) unserved(cm *corev1.ConfigMap, serving options.Serving) error {
+	if slices.Contains(serving.Namespaces(), cm.Namespace) {
+		return nil
+	}
+	served := quote.Line(strings.Join(serving.Namespaces(), ", "))
+	switch {
+	case cm.Namespace == "":
+		return fmt.Errorf("the ConfigMap %s names no namespace, and kubectl would create it in that of its context. "+
+			"Remedy: add metadata.namespace: %s", quote.Name(cm.Name), quote.Name(serving.Namespace))
+	case m.dispatcher != nil:
+		return fmt.Errorf("the dispatcher of the files reads no config of the namespace %s, only those of %s. Remedy: add --config-namespaces=%s to its "+
+			"Deployment, and what docs/configuration.md#namespaces-of-configs lists, or move the ConfigMap",
+			quote.Name(cm.Namespace), served, quote.Name(cm.Namespace))
+	default:
+		return fmt.Errorf("a dispatcher with these flags reads no config of the namespace %s, only those of %s. Remedy: add its Deployment to the files, "+
+			"by kubectl kustomize deploy/node-directories for the namespace flex-provisioner-node, or its flags --config-namespaces and --allow to the command",
+			quote.Name(cm.Namespace), served)
+	}
 }
 
 // account returns a ServiceAccount of the files, or nil.

@@ -3,12 +3,16 @@ package plugin_test
 import (
 	"bytes"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
-	"slices"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"sigs.k8s.io/yaml"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/options"
@@ -25,7 +29,7 @@ data: {image: registry/filer:v1, service-account-name: filer, verbs: "provision,
 // validated returns what is found in manifests.
 func validated(t *testing.T, text string) plugin.Validated {
 	t.Helper()
-	v, err := plugin.Validate([]string{"-"}, strings.NewReader(text), options.Serving{Provisioner: contract.ProvisionerName})
+	v, err := plugin.Validate([]string{"-"}, strings.NewReader(text), options.Serving{Provisioner: contract.ProvisionerName, Namespace: options.ConfigNamespace})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,6 +41,10 @@ func TestFaultsOfAConfigAreFoundInItsFile(t *testing.T) {
 	const class = "---\napiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {name: gold}\nprovisioner: %s\n"
 	const hostPath = `, pod-template: '{"spec":{"volumes":[{"name":"a","hostPath":{"path":"/srv"}}]}}'`
 	const allowing = "---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: flex-dispatcher}\nspec: {template: {spec: {containers: [{name: dispatcher, args: [--allow=flex-provisioner/host-path=/srv]}]}}}\n"
+	const ofTeam = "flex-provisioner.io\nparameters: {flex-provisioner.io/config-namespace: team}"
+	inNamespace := func(line string) string {
+		return strings.ReplaceAll(strings.ReplaceAll(filer, "%s", ""), "namespace: flex-provisioner", line)
+	}
 	for name, tt := range map[string]struct{ text, want string }{
 		"a key that is misspelt":            {strings.ReplaceAll(filer, "%s", ", maxparallel: '3'"), "max-parallel"},
 		"a number that is none":             {strings.ReplaceAll(filer, "%s", ", max-parallel: twenty"), "twenty"},
@@ -44,6 +52,10 @@ func TestFaultsOfAConfigAreFoundInItsFile(t *testing.T) {
 		"one that the dispatcher allows":    {strings.ReplaceAll(filer, "%s", hostPath) + allowing, ""},
 		"a ServiceAccount without a label":  {strings.ReplaceAll(filer, "%s", "") + account, "lacks the label"},
 		"a class of another provisioner":    {strings.ReplaceAll(filer, "%s", "") + strings.ReplaceAll(class, "%s", "example.com/other"), "example.com/other"},
+		"a namespace of no dispatcher":      {inNamespace("namespace: team"), "only those of flex-provisioner. Remedy: add its Deployment to the files"},
+		"one that this dispatcher lacks":    {inNamespace("namespace: team") + allowing, "Remedy: add --config-namespaces=team to its Deployment"},
+		"no namespace":                      {inNamespace("annotations: {}"), "Remedy: add metadata.namespace: flex-provisioner"},
+		"a class with another namespace":    {strings.ReplaceAll(filer, "%s", "") + strings.ReplaceAll(class, "%s", ofTeam), "flex-provisioner.io/config-namespace=flex-provisioner"},
 		"nothing":                           {strings.ReplaceAll(filer, "%s", ""), ""},
 		"nothing, beside a custom resource": {strings.ReplaceAll(filer, "%s", "") + "---\napiVersion: example.com/v1\nkind: Other\n", ""},
 	} {
@@ -56,48 +68,95 @@ func TestFaultsOfAConfigAreFoundInItsFile(t *testing.T) {
 	}
 }
 
-// The ConfigMaps of the repository are what people copy.
+// The ConfigMaps of the repository are what people copy, and validate as the pages show it: with the
+// file alone, or beside what "kubectl kustomize deploy/node-directories" prints.
 func TestTheShippedConfigsAreValid(t *testing.T) {
 	files, err := filepath.Glob("../configmaps/*.yaml")
 	if err != nil || len(files) == 0 {
 		t.Fatal(files, err)
 	}
+	dispatcher := shippedDispatcher(t)
 	for _, file := range files {
-		var out bytes.Buffer
-		cmd := plugin.Command(time.Now)
-		cmd.SetOut(&out)
-		args := []string{"validate", "--filename", file}
-		for _, allowed := range allowedIn(t) {
-			args = append(args, "--allow", allowed)
+		said, err := execute("validate", "--filename="+file)
+		for _, word := range []string{"flex-provisioner-node", "deploy/node-directories", "--config-namespaces", "--allow"} {
+			if err != nil && !strings.Contains(said, word) {
+				t.Errorf("%s alone: the errors do not name %s:\n%s", file, word, said)
+			}
 		}
-		cmd.SetArgs(args)
-		if err := cmd.Execute(); err != nil {
-			t.Errorf("%s: %v\n%s", file, err, out.String())
+		if said, err := execute("validate", "--filename="+dispatcher, "--filename="+file); err != nil {
+			t.Errorf("%s with the dispatcher: %v\n%s", file, err, said)
 		}
 	}
 }
 
-// allowedIn returns the allowances of all examples.
-func allowedIn(t *testing.T) (out []string) {
-	t.Helper()
-	one, err := filepath.Glob("../deploy/*/*.yaml")
-	two, err2 := filepath.Glob("../deploy/*/*/*.yaml")
-	if err != nil || err2 != nil {
-		t.Fatal(err, err2)
+// The manifests of the pages validate by themselves, or say which flags they lack.
+func TestTheConfigsOfThePagesAreValid(t *testing.T) {
+	pages, err := filepath.Glob("../docs/*.md")
+	if err != nil || len(pages) == 0 {
+		t.Fatal(pages, err)
 	}
-	for _, file := range slices.Concat(one, two) {
-		text, err := os.ReadFile(file)
+	block := regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$")
+	checked := 0
+	for _, page := range append(pages, "../README.md") {
+		text, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for line := range strings.Lines(string(text)) {
-			if _, value, found := strings.Cut(strings.TrimSpace(line), "--allow="); found {
-				out = append(out, strings.Trim(value, `"' ]}`))
+		for _, m := range block.FindAllStringSubmatch(string(text), -1) {
+			if !strings.Contains(m[1], "type: provisioner-config") || !strings.Contains(m[1], "apiVersion:") {
+				continue
+			}
+			file := filepath.Join(t.TempDir(), "block.yaml")
+			if err := os.WriteFile(file, []byte(m[1]), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			checked++
+			if said, err := execute("validate", "--filename="+file); err != nil && !strings.Contains(said, "deploy/node-directories") {
+				t.Errorf("%s: %v\n%s", page, err, said)
 			}
 		}
 	}
-	slices.Sort(out)
-	return slices.Compact(out)
+	if checked < 4 {
+		t.Errorf("%d configs were found: has their form changed?", checked)
+	}
+}
+
+// shippedDispatcher writes a file with the Deployment of the base, to which the kustomization of
+// node-directories and its component for btrfs have added their flags.
+func shippedDispatcher(t *testing.T) string {
+	t.Helper()
+	base, err := os.ReadFile("../deploy/base/dispatcher.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var d appsv1.Deployment
+	for text := range strings.SplitSeq(string(base), "\n---\n") {
+		if strings.Contains(text, "kind: Deployment") {
+			if err := yaml.Unmarshal([]byte(text), &d); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	c := &d.Spec.Template.Spec.Containers[0]
+	added := regexp.MustCompile(`value: (--[^}\s]+)\}`)
+	for _, folder := range []string{"", "btrfs/"} {
+		text, err := os.ReadFile("../deploy/node-directories/" + folder + "kustomization.yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range added.FindAllStringSubmatch(string(text), -1) {
+			c.Args = append(c.Args, m[1])
+		}
+	}
+	text, err := yaml.Marshal(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "dispatcher.yaml")
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
 }
 
 func TestFilesWithoutAConfigAreAnError(t *testing.T) {
@@ -123,8 +182,9 @@ func TestAFileIsNamedByItsFlag(t *testing.T) {
 	}
 }
 
-func TestTheJobOfAClaimIsRendered(t *testing.T) {
-	text := strings.ReplaceAll(filer, "%s", "") + `---
+// rendered is a claim with all that its Job is made of.
+func rendered() string {
+	return strings.ReplaceAll(filer, "%s", "") + `---
 apiVersion: v1
 kind: ServiceAccount
 metadata: {name: filer, namespace: flex-provisioner, labels: {flex-provisioner.io/provisioner: "true"}}
@@ -140,9 +200,38 @@ kind: PersistentVolumeClaim
 metadata: {name: data}
 spec: {storageClassName: gold, accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
 `
-	var out bytes.Buffer
+}
+
+func TestRenderNamesTheNamespaceThatIsNotServed(t *testing.T) {
+	text := strings.Replace(rendered(), "namespace: flex-provisioner", "namespace: team", 1)
 	cmd := plugin.Command(time.Now)
 	cmd.SetIn(strings.NewReader(text))
+	cmd.SetArgs([]string{"render", "--filename=-"})
+	if err := cmd.Execute(); err == nil || !strings.Contains(err.Error(), "no config of the namespace team, only those of flex-provisioner") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// An account of another tool may stand in the same files.
+func TestRenderIgnoresAccountsOfOtherNamespaces(t *testing.T) {
+	other := `---
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: filer, namespace: team, labels: {flex-provisioner.io/provisioner: "true"}}
+`
+	cmd := plugin.Command(time.Now)
+	cmd.SetIn(strings.NewReader(rendered() + other))
+	cmd.SetOut(io.Discard)
+	cmd.SetArgs([]string{"render", "--filename=-"})
+	if err := cmd.Execute(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestTheJobOfAClaimIsRendered(t *testing.T) {
+	var out bytes.Buffer
+	cmd := plugin.Command(time.Now)
+	cmd.SetIn(strings.NewReader(rendered()))
 	cmd.SetOut(&out)
 	cmd.SetArgs([]string{"render", "-f", "-"})
 	if err := cmd.Execute(); err != nil {

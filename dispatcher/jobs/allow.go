@@ -95,7 +95,8 @@ func Check(cfg config.Config, allowed Allowances) field.ErrorList {
 		api.LevelVersion{Level: api.LevelRestricted, Version: api.LatestVersion()}, &pod.ObjectMeta, &pod.Spec))
 	if !result.Allowed {
 		faults = append(faults, field.Forbidden(at, fmt.Sprintf(
-			"%s: the dispatcher's flag --allow=%s/... does not allow it", result.ForbiddenDetail(), cfg.Source.Namespace)))
+			"%s: the dispatcher's flag --allow=%s/... does not allow it. Remedy: change the pod template, or add the flag to the "+
+				"dispatcher's Deployment, as deploy/node-directories does", result.ForbiddenDetail(), cfg.Source.Namespace)))
 	}
 	return faults
 }

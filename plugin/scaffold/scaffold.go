@@ -72,10 +72,10 @@ var templates embed.FS
 
 // about is what the templates know of a folder.
 type about struct {
-	Name   string
-	Value  string // Name as a value of YAML
-	Node   bool
-	Allows []string // the flags --allow of the dispatcher that the ConfigMap needs
+	Name  string
+	Value string // Name as a value of YAML
+	Node  bool
+	Flags []string // those of the dispatcher that the ConfigMap needs
 }
 
 // Files returns the files of the folder of a provisioner, by their names.
@@ -100,7 +100,7 @@ func Files(name string, kind Kind) (map[string]string, error) {
 	}
 	of := about{Name: name, Value: value(name), Node: kind == Node}
 	if of.Node {
-		if of.Allows, err = allows(); err != nil {
+		if of.Flags, err = dispatcherFlags(); err != nil {
 			return nil, err
 		}
 	}
@@ -169,10 +169,10 @@ func withoutHeader(text string) string {
 	return text
 }
 
-var allowance = regexp.MustCompile(`--allow=[^}\s]+`)
+var flags = regexp.MustCompile(`--(allow|config-namespaces)=[^}\s]+`)
 
-// allows returns the flags of a dispatcher that serves directories of nodes.
-func allows() ([]string, error) {
+// dispatcherFlags returns the flags of a dispatcher that serves directories of nodes.
+func dispatcherFlags() ([]string, error) {
 	text, err := read(deploy.Files, "node-directories/kustomization.yaml")
-	return allowance.FindAllString(text, -1), err
+	return flags.FindAllString(text, -1), err
 }

@@ -137,8 +137,10 @@ func TestTheMakefileBuildsAndAppliesTheFolder(t *testing.T) {
 				t.Errorf("%s: the calls lack %q:\n%s", kind, call, calls)
 			}
 		}
-		if got := strings.Contains(calls, "--allow="); got != (kind == scaffold.Node) {
-			t.Errorf("%s: validate is called with --allow: %t", kind, got)
+		for _, flag := range []string{"--allow=", "--config-namespaces=flex-provisioner-node"} {
+			if got := strings.Contains(calls, flag); got != (kind == scaffold.Node) {
+				t.Errorf("%s: validate is called with %s: %t", kind, flag, got)
+			}
 		}
 		for _, file := range []string{scaffold.Script, "bin/bash", "bin/busybox", "bin/flex"} {
 			if info, err := os.Stat(filepath.Join(dir, "root", file)); err != nil || info.Mode().Perm() != 0o755 {

@@ -24,9 +24,10 @@ var lookedUp = []string{"troubleshoot", "configuration", "kubectl-flex", "operat
 // elsewhere are commands of these pages that do not run here, and why.
 var elsewhere = map[string]string{
 	"kubectl flex conform gold": "TestConformOfRecipesKeepsAll",
-	"kubectl flex conform gold --mount=registry.example/busybox:1 --provoke=provoke.yaml": "TestConformOfRecipesKeepsAll",
-	"kubectl kustomize overlay | kubectl flex validate --filename=-":                      "the overlay is the reader's",
-	"kubectl delete namespace --selector=flex-provisioner.io/conform":                     "it may meet TestConform at work",
+	"kubectl flex conform gold --mount=registry.example/busybox:1 --provoke=provoke.yaml":                                      "TestConformOfRecipesKeepsAll",
+	"kubectl kustomize overlay | kubectl flex validate --filename=-":                                                           "the overlay is the reader's",
+	"kubectl kustomize deploy/node-directories | kubectl flex validate --filename=- --filename=configmaps/node-directory.yaml": "TestTheShippedConfigsAreValid",
+	"kubectl delete namespace --selector=flex-provisioner.io/conform":                                                          "it may meet TestConform at work",
 	"make build": "a checkout is built by it",
 	"install bin/kubectl-flex /usr/local/bin/ # as root":                                                      "it changes this machine",
 	`printf '#!/bin/sh\nexec kubectl-flex __complete "$@"\n' >/usr/local/bin/kubectl_complete-flex # as root`: "it changes this machine",

@@ -160,7 +160,7 @@ func TestKubectlFlexFindsTheFaultsOfAConfig(t *testing.T) {
 	for key, want := range map[string]int{"max-parallel": 0, "maxparallel": 1} {
 		text, err := yaml.Marshal(&corev1.ConfigMap{
 			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
-			ObjectMeta: metav1.ObjectMeta{Name: "filer", Labels: map[string]string{"type": "provisioner-config", "storage-class": "gold"}},
+			ObjectMeta: metav1.ObjectMeta{Name: "filer", Namespace: ownNamespace, Labels: map[string]string{"type": "provisioner-config", "storage-class": "gold"}},
 			Data:       scripted(deletes+offer, map[string]string{key: "3"}),
 		})
 		w.must(err, "encode the config")
