@@ -96,9 +96,6 @@ func secretsOf(pv *corev1.PersistentVolume) (out []types.NamespacedName) {
 	if s := pv.Spec.ISCSI; s != nil {
 		add(s.SecretRef)
 	}
-	if s := pv.Spec.RBD; s != nil {
-		add(s.SecretRef)
-	}
 	if s := pv.Spec.FlexVolume; s != nil {
 		add(s.SecretRef)
 	}

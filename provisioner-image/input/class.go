@@ -31,7 +31,6 @@ type class struct {
 	fsType, csiFSType            string
 	flexDriver                   string
 	clusterID, features, mounter string
-	rbdSource                    string
 	cephSecret, cephUser         string
 	// The login.
 	cloudConfig, cloud string
@@ -90,7 +89,6 @@ func (c *class) properties() map[string]*string {
 		"cluster-id":       &c.clusterID,
 		"image-features":   &c.features,
 		"mounter":          &c.mounter,
-		"rbd-source":       &c.rbdSource,
 		"ceph-secret":      &c.cephSecret,
 		"ceph-user":        &c.cephUser,
 		"cloud-config":     &c.cloudConfig,

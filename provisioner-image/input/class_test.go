@@ -170,7 +170,7 @@ func TestPropertiesDescribeTheSource(t *testing.T) {
 	for form, key := range map[string]string{"QVFCa2V5\n": "QVFCa2V5", "[client.cinder]\n\tkey = QVFCa2V5==\n": "QVFCa2V5=="} {
 		task, err := with(t, map[string]string{
 			"connection": "RBD", "write-initiator": "false", "cluster-id": "c", "image-features": "layering", "mounter": "rbd-nbd",
-			"ceph-user": "u", "ceph-secret": "ns/name", "flex-driver": "d", "rbd-source": "native",
+			"ceph-user": "u", "ceph-secret": "ns/name", "flex-driver": "d",
 		}, func(_ *contract.Requests, f fstest.MapFS) { f["secret/ceph.key"] = &fstest.MapFile{Data: []byte(form)} })
 		if err != nil {
 			t.Fatal(err)
@@ -178,7 +178,7 @@ func TestPropertiesDescribeTheSource(t *testing.T) {
 		want := mapper.Options{
 			Kind: "rbd", FSType: "xfs", FlexDriver: "d",
 			Ceph: mapper.Ceph{
-				ClusterID: "c", ImageFeatures: "layering", Mounter: "rbd-nbd", User: "u", Native: true,
+				ClusterID: "c", ImageFeatures: "layering", Mounter: "rbd-nbd", User: "u",
 				Secret: corev1.SecretReference{Namespace: "ns", Name: "name"}, Key: "hidden",
 			},
 		}
@@ -210,7 +210,6 @@ func TestFaultyPropertyIsRefused(t *testing.T) {
 		"metadata":          {"volume-metadata", "team", "must have the form KEY=VALUE"},
 		"metadata of ours":  {"volume-metadata", "flex-provisioner.io/claim-uid=x", "a key that this image does not use"},
 		"Secret":            {"ceph-secret", "name", "must have the form NAMESPACE/NAME"},
-		"source":            {"rbd-source", "krbd", `"krbd" must be one of ceph-csi, native`},
 		"mounter":           {"mounter", "fuse", `"fuse" must be one of`},
 		"initiator written": {"write-initiator", "x", "must be true or false"},
 		"two file systems":  {"csi.storage.k8s.io/fstype", "ext4", `property fsType is "xfs", but csi.storage.k8s.io/fstype is "ext4"`},

@@ -58,7 +58,6 @@ func networks(property, text string) ([]netip.Prefix, error) {
 }
 
 func ceph(in Sources, c class) (mapper.Ceph, error) {
-	source, sourceErr := oneOf("rbd-source", c.rbdSource, "ceph-csi", "native")
 	mounter, mounterErr := oneOf("mounter", c.mounter, "", "rbd", "rbd-nbd")
 	secret, secretErr := secretReference(c.cephSecret)
 	key, keyErr := cephKey(in)
@@ -66,11 +65,10 @@ func ceph(in Sources, c class) (mapper.Ceph, error) {
 		ClusterID:     c.clusterID,
 		ImageFeatures: c.features,
 		Mounter:       mounter,
-		Native:        source == "native",
 		Secret:        secret,
 		Key:           key,
 		User:          c.cephUser,
-	}, errors.Join(sourceErr, mounterErr, secretErr, keyErr)
+	}, errors.Join(mounterErr, secretErr, keyErr)
 }
 
 func secretReference(text string) (corev1.SecretReference, error) {

@@ -37,7 +37,7 @@ var complete = map[string]fixture{
 		"target_wwn": []any{"524a937aaabbcc00"}, "target_wwns": []any{"524a937aaabbcc00", "524a937aaabbcc01"}, "target_luns": []any{"1", "1"},
 	}},
 	"fibre_channel by name": {"fibre_channel", map[string]any{"target_lun": 300, "wwn": "3624a93704b9f79e3a3a64e9fb4906acd"}},
-	"rbd":                   {"rbd", map[string]any{"name": "volumes/volume-1", "hosts": []any{"192.0.2.1", "::1"}, "ports": []any{"6789", "3300"}, "auth_username": "cinder"}},
+	"rbd":                   {"rbd", map[string]any{"name": "volumes/volume-1", "auth_username": "cinder"}},
 	"nvmeof": {"nvmeof", map[string]any{
 		"target_portal": "192.0.2.1", "target_port": "4420", "transport_type": "tcp", "nqn": "nqn.2014-08.org.nvmexpress:uuid:" + volumeID, "vol_uuid": volumeID,
 	}},
@@ -61,7 +61,7 @@ var (
 // and no control character gets into a Secret or a message.
 func TestNoTextOfAStorageLeavesItsForm(t *testing.T) {
 	for name, c := range complete {
-		for _, edit := range []func(*mapper.Want){func(*mapper.Want) {}, func(w *mapper.Want) { w.Ceph.Native = true }, func(w *mapper.Want) { w.FlexDriver, w.Kind = "example.com/any", c.kind }} {
+		for _, edit := range []func(*mapper.Want){func(*mapper.Want) {}, func(w *mapper.Want) { w.FlexDriver, w.Kind = "example.com/any", c.kind }} {
 			w := want()
 			ceph(&w)
 			w.Initiator = ""
@@ -235,7 +235,6 @@ func TestNamesOfRealArraysHaveTheirForms(t *testing.T) {
 		"pure.py, the disk's name":       {"fibre_channel", map[string]any{"target_lun": 300, "wwn": "3624a93709714b5cb91634c470002b2c8"}},
 		"a disk's name with a type":      {"fibre_channel", map[string]any{"target_lun": 300, "wwn": "naa.624a93709714b5cb91634c470002b2c8"}},
 		"rbd.py":                         {"rbd", map[string]any{"name": "cinder-volumes.ssd_1/volume-" + volumeID, "auth_username": "cinder.backup"}},
-		"rbd.py, IPv6 monitors":          {"rbd", map[string]any{"hosts": []any{"[2001:db8::1]", "mon-1.example"}, "ports": []any{6789, "3300"}}},
 		"targets/nvmet.py":               {"nvmeof", map[string]any{"nqn": "nqn.nvme-subsystem-1-" + volumeID}},
 		"netapp/dataontap/nvme_library":  {"nvmeof", map[string]any{"nqn": "nqn.1992-08.com.netapp:sn.d2:subsystem.openstack-" + volumeID}},
 		"dell_emc/powerstore":            {"nvmeof", map[string]any{"nqn": "nqn.1988-11.com.dell:powerstore:00:" + volumeID, "vol_uuid": nil, "volume_nguid": "9c1b5d6e0f7a8b2c68ccf09800aabbcc"}},
@@ -247,7 +246,7 @@ func TestNamesOfRealArraysHaveTheirForms(t *testing.T) {
 	} {
 		w := want()
 		ceph(&w)
-		w.Initiator, w.Ceph.Native = "", c.kind == "rbd" && c.details["hosts"] != nil
+		w.Initiator = ""
 		details := maps.Clone(complete[c.kind].details)
 		maps.Copy(details, c.details)
 		if c.kind == "iscsi" {

@@ -93,8 +93,7 @@ var goldens = map[string]golden{
 		ceph(w)
 		w.Ceph.Key, w.Ceph.Secret = "", corev1.SecretReference{Namespace: "ceph-csi", Name: "csi-rbd-secret"}
 	}},
-	"rbd-native": {from: "rbd", edit: func(w *mapper.Want) { ceph(w); w.Ceph.Native = true }},
-	"nvmeof":     {from: "nvmeof", edit: subsystemsVolume},
+	"nvmeof": {from: "nvmeof", edit: subsystemsVolume},
 	"nvmeof-host": {from: "nvmeof", edit: func(w *mapper.Want) {
 		subsystemsVolume(w)
 		w.Host = mapper.NVMeHost{NQN: "nqn.2014-08.org.nvmexpress:uuid:5f7a1a52-7a4c-4c51-9d07-0d0c4b1f9b11", ID: "5f7a1a52-7a4c-4c51-9d07-0d0c4b1f9b11"}

@@ -2,7 +2,6 @@ package mapper
 
 import (
 	"cmp"
-	"net"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -10,15 +9,13 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-// rbd maps to a static volume of ceph-csi, whose node plugin the cluster must run, or on request to
-// the rbd source of Kubernetes.
+// rbd maps to a static volume of ceph-csi, whose node plugin the cluster must run: kubelets have had
+// no plugin of their own since Kubernetes 1.31.
 type rbd struct{}
 
 // image is Cinder's description of an rbd connection. Cinder never sends the key.
 type image struct {
 	Name     imagePath `json:"name"`
-	Hosts    []host    `json:"hosts"`
-	Ports    []port    `json:"ports"`
 	Username cephName  `json:"auth_username"`
 }
 
@@ -31,11 +28,11 @@ const (
 // Check requires what Cinder does not send: ceph-csi's name of the cluster, and the key.
 func (rbd) Check(w Want) error {
 	c := w.Ceph
-	p := promises{name: "an rbd image", manyRead: true, manyReadDevice: !c.Native, manyWrite: !c.Native}
+	p := promises{name: "an rbd image", manyRead: true, manyReadDevice: true, manyWrite: true}
 	if err := p.check(w); err != nil {
 		return err
 	}
-	if !c.Native && c.ClusterID == "" {
+	if c.ClusterID == "" {
 		return unsupported("the class lacks the parameter cluster-id, the name of the Ceph cluster in ceph-csi's configuration")
 	}
 	if c.Secret.Name == "" && c.Key == "" {
@@ -61,11 +58,6 @@ func (rbd) Map(c volume.Connection, w Want) (Mapping, error) {
 	if ref.Name == "" {
 		ref = w.SecretRef
 		m.Secret = cephSecret(user, w)
-	}
-	if w.Ceph.Native {
-		m.Source.RBD = i.native(pool, name, user, w)
-		m.Source.RBD.SecretRef = &ref
-		return m, nil
 	}
 	m.Source.CSI = csi(pool, name, w)
 	m.Source.CSI.NodeStageSecretRef = &ref
@@ -95,29 +87,10 @@ func staticVolume(pool string, c Ceph) map[string]string {
 	return attributes
 }
 
-func (i image) native(pool, name, user string, w Want) *corev1.RBDPersistentVolumeSource {
-	s := &corev1.RBDPersistentVolumeSource{
-		RBDPool: pool, RBDImage: name, RadosUser: user, FSType: w.fsType(),
-	}
-	for n, host := range i.Hosts {
-		port := "6789"
-		if n < len(i.Ports) {
-			port = string(i.Ports[n])
-		}
-		s.CephMonitors = append(s.CephMonitors, net.JoinHostPort(string(host), port))
-	}
-	return s
-}
-
-// cephSecret returns the key under the names that ceph-csi reads, or under the one that the
-// kubelet's rbd plugin reads.
+// cephSecret returns the key under the names that ceph-csi reads.
 func cephSecret(user string, w Want) *corev1.Secret {
-	s := &corev1.Secret{ObjectMeta: w.secretMeta()}
-	if w.Ceph.Native {
-		s.Type = "kubernetes.io/rbd"
-		s.Data = map[string][]byte{"key": []byte(w.Ceph.Key.Reveal())}
-		return s
+	return &corev1.Secret{
+		ObjectMeta: w.secretMeta(),
+		Data:       map[string][]byte{"userID": []byte(user), "userKey": []byte(w.Ceph.Key.Reveal())},
 	}
-	s.Data = map[string][]byte{"userID": []byte(user), "userKey": []byte(w.Ceph.Key.Reveal())}
-	return s
 }

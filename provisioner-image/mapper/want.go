@@ -42,8 +42,6 @@ type Ceph struct {
 	ClusterID string
 	// ImageFeatures and Mounter are options of ceph-csi.
 	ImageFeatures, Mounter string
-	// Native selects the rbd source of Kubernetes, which nodes newer than 1.30 cannot mount.
-	Native bool
 	// Secret names an existing Secret with the key. Without it, Key is written to a Secret of the
 	// PV's own.
 	Secret corev1.SecretReference

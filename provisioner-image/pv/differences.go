@@ -36,7 +36,7 @@ func Differences(from, to corev1.PersistentVolumeSource) []string {
 
 func difference(path, was, is string) string {
 	switch kind, _, _ := strings.Cut(path, "."); kind {
-	case "iscsi", "fc", "rbd":
+	case "iscsi", "fc":
 		return fmt.Sprintf("%s was %s, is %s", path, orNone(was), orNone(is))
 	default:
 		if strings.ContainsFunc(path, unicode.IsSpace) {

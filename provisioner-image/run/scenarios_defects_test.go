@@ -159,7 +159,7 @@ func TestDefectsOfStandaloneCinderStayFixed(t *testing.T) {
 		"deletion needing the mapper": func(t *testing.T, w *world) {
 			t.Helper()
 			w.provision(t)
-			w.also = map[string]string{"connection": "vmdk", "rbd-source": "nowhere"}
+			w.also = map[string]string{"connection": "vmdk", "mounter": "nowhere"}
 			w.deleteTwice(t)
 		},
 		"v2 API": func(t *testing.T, w *world) {

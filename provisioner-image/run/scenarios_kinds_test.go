@@ -27,9 +27,6 @@ func TestEveryKindOfConnectionIsProvisionedAndDeleted(t *testing.T) {
 		"rbd": {
 			map[string]string{"type": cindertest.TypeRBD, "cluster-id": "b912", "connection": "rbd"}, "QVFCa2V5", "rbd.csi.ceph.com", "userKey",
 		},
-		"rbd, native": {
-			map[string]string{"type": cindertest.TypeRBD, "rbd-source": "native", "ceph-user": "nodes"}, "QVFCa2V5", "127.0.0.1:6789", "key",
-		},
 		"nvmeof": {
 			map[string]string{"type": cindertest.TypeNVMe, "nqn": "nqn.2014-08.org.nvmexpress:uuid:nodes"}, "", "csi.nvmf.com", "",
 		},
@@ -68,8 +65,6 @@ func named(s corev1.PersistentVolumeSource) string {
 		return s.FC.WWIDs[0][:len("3624a9370")] // how the fake's names of disks begin
 	case s.CSI != nil:
 		return s.CSI.Driver
-	case s.RBD != nil:
-		return s.RBD.CephMonitors[0]
 	case s.FlexVolume != nil:
 		return s.FlexVolume.Driver
 	default:

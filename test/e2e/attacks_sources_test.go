@@ -30,9 +30,9 @@ func portsOf(port string) corev1.PersistentVolumeSource {
 	return corev1.PersistentVolumeSource{FC: &corev1.FCVolumeSource{TargetWWNs: []string{port}, Lun: new(int32)}}
 }
 
-// anImage is an image of Ceph.
-func anImage(pool, image, keyring string) corev1.PersistentVolumeSource {
-	return corev1.PersistentVolumeSource{RBD: &corev1.RBDPersistentVolumeSource{CephMonitors: []string{"192.0.2.10:6789"}, RBDPool: pool, RBDImage: image, Keyring: keyring}}
+// anImage is an image of Ceph, as kubelets mounted it up to Kubernetes 1.30.
+func anImage() corev1.PersistentVolumeSource {
+	return corev1.PersistentVolumeSource{RBD: &corev1.RBDPersistentVolumeSource{CephMonitors: []string{"192.0.2.10:6789"}, RBDImage: "volume-" + attackUID}}
 }
 
 // migrated is a source that Kubernetes hands to a CSI driver with every text that it has.

@@ -44,7 +44,7 @@ func TestGoldenVolumesAreAccepted(t *testing.T) {
 			kinds[kind] = true
 		}
 	}
-	for _, kind := range []string{"iscsi", "fc", "rbd", "csi", "flexVolume"} {
+	for _, kind := range []string{"iscsi", "fc", "csi", "flexVolume"} {
 		equal(t, "a golden PV has the source "+kind, kinds[kind], true)
 	}
 	t.Logf("%d objects created", len(files))
