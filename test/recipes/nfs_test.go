@@ -185,3 +185,66 @@ func TestNFSOnBtrfsIsKilledAtEachStep(t *testing.T) {
 	n.want(0, "delete", grown)
 	n.exportsNothing()
 }
+
+// btrfs counts its own blocks: with a limit below 32 KiB a subvolume cannot even get its mode.
+func TestNFSVolumeOnBtrfsThatIsTinyHasRoomForAFile(t *testing.T) {
+	n := newNFS(t)
+	for i, size := range []int64{1, 4096, 32 << 10, mib - 1} {
+		c := exported(1+i, size)
+		for range 2 {
+			n.want(0, "provision", c)
+		}
+		n.unprivileged("sh", "-ec", "mkdir $0/dir; echo kept >$0/dir/file; sync", n.export(c))
+		if allows := fmt.Sprint(n.allowed()); !strings.Contains(allows, fmt.Sprint(mib)) {
+			t.Errorf("a claim of %d bytes: the limits are %s", size, allows)
+		}
+		c.size++
+		n.want(0, "expand", c, grownTo(mib))
+		n.want(0, "delete", c)
+	}
+	n.exportsNothing()
+}
+
+// A subvolume that has no block left refuses a new limit that is set by its name.
+func TestNFSVolumeOnBtrfsThatIsFullGrows(t *testing.T) {
+	n := newNFS(t)
+	c := exported(1, mib)
+	n.want(0, "provision", c)
+	n.fillUp(n.export(c))
+	id := strings.TrimSpace(n.runs("btrfs", "inspect-internal", "rootid", n.export(c)))
+	n.runs("btrfs", "qgroup", "limit", "16384", "0/"+id, n.base) // as much as one that is empty uses
+	if says, err := n.tries("btrfs", "qgroup", "limit", "16384", n.export(c)); err == nil {
+		t.Logf("this kernel sets it by name, too, so the test proves less: %s", says)
+	}
+	c.size = 32 * mib
+	n.want(0, "expand", c)
+	n.unprivileged("dd", "if=/dev/zero", "of="+n.export(c)+"/more", "bs=1M", "count=16", "conv=fsync")
+	n.want(0, "delete", c)
+	n.want(75, "expand", c, "claim: the volume does not exist")
+	n.exportsNothing()
+}
+
+// fillUp fills a directory until it takes neither data nor a file.
+func (n *node) fillUp(dir string) {
+	n.t.Helper()
+	_, _ = n.tries("dd", "if=/dev/zero", "of="+dir+"/data", "bs=4k", "conv=fsync")
+	for i := range 10_000 {
+		if err := os.WriteFile(fmt.Sprintf("%s/%d", dir, i), nil, 0o600); err != nil {
+			return
+		}
+	}
+	n.t.Error("10000 files were created in a directory that is full")
+}
+
+// What an earlier run without quota has made is no volume with a limit.
+func TestNFSOnBtrfsTakesNoDirectoryForAVolumeWithALimit(t *testing.T) {
+	n := newNFS(t)
+	c := exported(1, mib)
+	n.must(os.MkdirAll(n.export(c), 0o755))
+	n.want(75, "provision", c, "is a directory without a limit")
+	if n.hasPV(c) {
+		t.Error("there is a PV")
+	}
+	n.want(0, "delete", c)
+	n.exportsNothing()
+}
