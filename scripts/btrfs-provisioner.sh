@@ -5,6 +5,8 @@ set -euo pipefail
 flex need base-dir; base=$FLEX_BASE_DIR own=$FLEX_BASE_DIR/.btrfs # what is in .btrfs no pod mounts
 [ "$1" != list ] || exec flex list "$own/notes"
 dir=$base/${FLEX_PV_NAME:?} aside=$own/$FLEX_PV_NAME note=$own/notes/$FLEX_PV_NAME uid=${FLEX_PV_NAME#pvc-}
+# With a limit below 128 KiB a volume cannot have one file: btrfs counts its own blocks.
+size=$((${FLEX_SIZE:-0} < 1048576 ? 1048576 : FLEX_SIZE))
 group=64/$((16#${uid:0:8}${uid:9:4})) # 48 random bits: with the group of another claim a pod could use up its limit
 from='"source":\{"kind":"PersistentVolumeClaim","namespace":"([a-z0-9-]+)","name":"([a-z0-9.-]+)","uid":"[^"]*","pvName":"(pvc-[0-9a-f-]{36})"\}'
 # alone waits for what the other runs of the node change, until file 9 is closed: a run that the kubelet has not ended yet would undo its successor's work.
@@ -15,17 +17,17 @@ limit() { btrfs qgroup limit "$1" "$group" "$base" 2>/dev/null || { btrfs qgroup
 clone() { # VOLUME
   [ -d "$base/$1" ] || flex full "the volume of the source is not on the node $FLEX_SELECTED_NODE: the pod of a clone must select the node of its source"
   [ "$(kept "$1" class)" = "$FLEX_STORAGE_CLASS" ] || flex refuse "the source has another class than $FLEX_STORAGE_CLASS: clone it with its class"
-  [ "$(kept "$1" size)" -le "$FLEX_SIZE" ] || flex refuse "a clone cannot be smaller than its source: request at least $(kept "$1" size) bytes"
+  [ "$(kept "$1" size)" -le "$size" ] || flex refuse "a clone cannot be smaller than its source: request at least $(kept "$1" size) bytes"
   btrfs subvolume snapshot "$base/$1" "$aside/volume"
 }
 room() { [ $(($(stat -f -c '%a*%S' "$base"))) -ge "$1" ] || flex full "the node ${FLEX_SELECTED_NODE:-} has less than $1 bytes free"; } # BYTES
 make() { # [VOLUME]: a clone of it, or an empty volume
-  room "$FLEX_SIZE"
+  room "$size"
   flex empty "$aside"; mkdir -p "$aside" # there may be one of a run that was killed
   flex note "$note" # what an audit needs to know of the claim
-  keep class "$FLEX_STORAGE_CLASS"; keep source "$1"; keep size "$FLEX_SIZE"
+  keep class "$FLEX_STORAGE_CLASS"; keep source "$1"; keep size "$size"
   if [ -n "$1" ]; then clone "$1"; else btrfs subvolume create "$aside/volume"; chmod 0777 "$aside/volume"; fi # pods write as any user
-  limit "$FLEX_SIZE"
+  limit "$size"
   btrfs qgroup assign "0/$(btrfs inspect-internal rootid "$aside/volume")" "$group" "$base" # fails if there is no group
   mv -T "$aside/volume" "$dir"
 }
@@ -43,8 +45,18 @@ provision() {
   flex pv --local "$dir" "$patch"
 }
 expand() { # never to less than in an earlier run
-  local now; alone; now=$(kept "$FLEX_PV_NAME" size); [ "$now" -ge "$FLEX_SIZE" ] || { room $((FLEX_SIZE - now)); flex note "$note"; keep size "$FLEX_SIZE"; }
-  now=$(kept "$FLEX_PV_NAME" size); limit "$now"; flex grown "$now"
+  local now
+  [ -d "$dir" ] || flex again "the volume does not exist: an administrator must look for it"
+  alone
+  now=$(kept "$FLEX_PV_NAME" size)
+  if [ "$now" -lt "$size" ]; then
+    room $((size - now))
+    flex note "$note"
+    keep size "$size"
+    now=$size
+  fi
+  limit "$now"
+  flex grown "$now"
 }
 delete() { # flex empty deletes a subvolume through its opened parent, and before it those that pods have created in it
   [ "${FLEX_LISTED_VOLUME:-$FLEX_PV_NAME}" = "$FLEX_PV_NAME" ] || flex again "the listed volume is not the claim's"

@@ -217,6 +217,39 @@ func TestBtrfsChainOfClonesHasMoreThanItsSize(t *testing.T) {
 	n.isEmpty() // the groups of the sources, too, which had the data until now
 }
 
+// btrfs counts its own blocks: with a limit below 128 KiB a subvolume cannot have one file.
+func TestBtrfsVolumeThatIsTinyHasRoomForAFile(t *testing.T) {
+	n := newBtrfs(t)
+	for i, size := range []int64{1, 4096, 32 << 10, mib - 1} {
+		c, clone := claim{uid: number(1 + 2*i), size: size}, claim{uid: number(2 + 2*i), size: size}
+		clone.source = sourceOf(c)
+		for _, c := range []claim{c, clone} {
+			n.want(0, "provision", c)
+			n.unprivileged("sh", "-ec", "mkdir -p $0/dir; echo kept >$0/dir/file; sync", n.path(c))
+		}
+		c.size++
+		n.want(0, "expand", c, grownTo(mib))
+		for _, c := range []claim{clone, c} {
+			n.want(0, "delete", c)
+		}
+		n.want(75, "expand", c, "claim: the volume does not exist")
+	}
+	n.isEmpty()
+}
+
+// The group of a volume, and so its limit, is the top level's.
+func TestBtrfsVolumeThatIsFullGrows(t *testing.T) {
+	n := newBtrfs(t)
+	c := claim{uid: number(1), size: mib}
+	n.want(0, "provision", c)
+	n.fillUp(n.path(c))
+	c.size = 32 * mib
+	n.want(0, "expand", c)
+	n.unprivileged("dd", "if=/dev/zero", "of="+n.path(c)+"/more", "bs=1M", "count=16", "conv=fsync")
+	n.want(0, "delete", c)
+	n.isEmpty()
+}
+
 func TestBtrfsDeletesNoOtherVolumeThanTheListedOne(t *testing.T) {
 	n := newBtrfs(t)
 	n.deletesTheListed(claim{uid: number(1), size: 16 * mib})
