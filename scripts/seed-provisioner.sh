@@ -3,6 +3,7 @@
 # is bound to it. Each step may be repeated from any point: an incomplete copy never has the volume's name, and the
 # announcement carries the claim's UID, by which its receiver recognizes a repetition.
 set -euo pipefail
+shopt -s dotglob nullglob
 
 flex need base-dir
 # The dispatcher chooses the PV's name, pvc-UID. No text of a user becomes part of a path.
@@ -11,10 +12,16 @@ dir=$FLEX_BASE_DIR/${FLEX_PV_NAME:?}
 copy() {
   [ ! -d "$dir" ] || return 0 # done by an earlier run
   local part=$dir.part.$HOSTNAME # a pod's own: two of one Job may overlap for a moment
+  local file files=()
+  # In a mounted ConfigMap the kubelet's own names begin with two dots, such as ..data. No key does.
+  for file in /seed/*; do
+    [[ $file == /seed/..* ]] || files+=("$file")
+  done
+  [ ${#files[@]} -gt 0 ] || flex misconfigured "/seed has no files: the ConfigMap seed is empty"
   mkdir -p "$FLEX_BASE_DIR" # in case this is the first volume
   flex empty "$part"
   mkdir "$part"
-  cp -L /seed/* "$part/" # a mounted ConfigMap is made of links
+  cp -L "${files[@]}" "$part/" # a mounted ConfigMap is made of links
   chmod a+rwX "$part" "$part"/*
   sync
   mv -T "$part" "$dir" || [ -d "$dir" ]
