@@ -44,6 +44,10 @@ expand() {
 provision() {
   local patch='{}'
   [[ $FLEX_ACCESS_MODES != *Many* ]] || flex refuse "a disk of a node is available on that node only: request ReadWriteOnce"
+  # mkfs.xfs makes none that is smaller, and the pod of the claim would wait for ever.
+  if [ "$FLEX_VOLUME_MODE/${FLEX_FSTYPE:-}" = Filesystem/xfs ] && [ "$size" -lt 314572800 ]; then
+    flex refuse "an xfs has at least 300 MiB: request at least 300Mi"
+  fi
   alone; room; mkdir -p "$own/notes"
   ln -sfn "/run/flex-loop/$FLEX_PV_NAME" "$path" # it leads to no disk until the file is attached, also after a reboot
   grow
