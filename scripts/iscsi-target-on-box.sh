@@ -42,7 +42,10 @@ remove() {
   ! has_login || end 75 "the storage has not deleted the login; the provisioner tries again"
 }
 
-no_room() { end 73 "the storage has no room for $size bytes: delete volumes, or ask its administrator for more"; }
+no_room() {
+  end 73 "the storage has no room for $size bytes:" \
+    "delete volumes, or ask its administrator for more"
+}
 room() { # BYTES
   available=$(df --output=avail -B1 "$volumes" | tail -n 1)
   [ "$1" -le "$available" ] || no_room
@@ -104,8 +107,10 @@ provision() {
   # A clone that was begun is of this source.
   [ ! -e "$volume/clone" ] || [ "$(cat "$volume/from")" = "$from" ] || rm "$volume/clone"
   [ -e "$volume/disk" ] || create
-  [ "$(cat "$volume/from")" = "$from" ] || end 65 "the volume was created from another source: delete the claim, and create another one"
-  text=$(printf '<target %s>\n  backing-store %s\n  incominguser %s %s\n</target>' "$iqn" "$volume/disk" "$name" "$password")
+  [ "$(cat "$volume/from")" = "$from" ] ||
+    end 65 "the volume was created from another source: delete the claim, and create another one"
+  text=$(printf '<target %s>\n  backing-store %s\n  incominguser %s %s\n</target>' \
+    "$iqn" "$volume/disk" "$name" "$password")
   if in_use; then
     # The login of a target that is in use stays as it is.
     [ "$(cat "$config" 2>/dev/null)" = "$text" ] ||
@@ -151,9 +156,11 @@ list() {
   done
 }
 
-[ -d "$volumes" ] || misconfigured "there is no directory $volumes: create or mount it, or correct the key directory"
+[ -d "$volumes" ] ||
+  misconfigured "there is no directory $volumes: create or mount it, or correct the key directory"
 exec 9>"$volumes/.lock" # tgt-admin takes the first free number for a target
-flock -w 60 9 || end 75 "another run has been at work on the storage for a minute; the provisioner tries again"
+flock -w 60 9 ||
+  end 75 "another run has been at work on the storage for a minute; the provisioner tries again"
 case $verb in
   provision | expand | delete | list) "$verb" 9>&- ;; # what a program starts would keep the lock
 esac

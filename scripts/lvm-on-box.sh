@@ -81,7 +81,8 @@ create() {
     misconfigured "$group/$pool is not a thin pool: create it, or correct the key pool"
   for percent in $used; do
     [ "${percent%%[.,]*}" -lt 90 ] ||
-      end 73 "the storage has no room for $size bytes: delete volumes, or ask its administrator for more"
+      end 73 "the storage has no room for $size bytes:" \
+        "delete volumes, or ask its administrator for more"
   done
   if [ "$from" = none ]; then
     change lvcreate --yes --thinpool "$pool" --virtualsize "$(((size + 511) / 512))s" \
@@ -106,7 +107,10 @@ provision() {
   tags=$(column lv_tags | tr -d ' ')
   case ,$tags, in
     *",from.$from,"*) ;;
-    *) end 65 "the volume was created from another source: delete the claim, and create another one" ;;
+    *)
+      end 65 "the volume was created from another source:" \
+        "delete the claim, and create another one"
+      ;;
   esac
   grow
   # After a reboot of the box a volume may be there and have no device.
@@ -157,5 +161,6 @@ main() {
 
 umask 077 # whoever can open the file can lock it
 exec 9>/run/flex-lvm
-flock -w 60 9 || end 75 "another run has been at work on the storage for a minute; the provisioner tries again"
+flock -w 60 9 ||
+  end 75 "another run has been at work on the storage for a minute; the provisioner tries again"
 main 9>&- # LVM warns of a file that it inherits, and what it starts would keep the lock

@@ -11,7 +11,9 @@ is_there() { printf '%s\n' "$all" | grep -qxF "$volume"; }
 
 room() { # BYTES
   available=$(value available "$parent")
-  [ "$available" -ge "$1" ] || end 73 "the storage has no room for $size bytes: delete volumes, or ask its administrator for more"
+  [ "$available" -ge "$1" ] ||
+    end 73 "the storage has no room for $size bytes:" \
+      "delete volumes, or ask its administrator for more"
 }
 
 # grow also completes a volume whose last run has set the limit, and has reserved nothing.
@@ -34,7 +36,8 @@ grow() {
 export_path() {
   said=$(zfs share "$volume" 2>&1) || case $said in
     *"already shared"*)
-      command -v exportfs >/dev/null || misconfigured "the box has no exportfs: install nfs-kernel-server"
+      command -v exportfs >/dev/null ||
+        misconfigured "the box has no exportfs: install nfs-kernel-server"
       ;;
     *)
       echo "$said" >&2
@@ -72,7 +75,8 @@ provision() {
 main() {
   all=$(zfs list -H -d 1 -o name "$parent" 2>&1) || case $all in
     *"dataset does not exist"*)
-      misconfigured "the box has no data set $parent: import its pool or create it, or correct the key parent"
+      misconfigured "the box has no data set $parent:" \
+        "import its pool or create it, or correct the key parent"
       ;;
     *) end 75 "the storage cannot be read; the provisioner tries again: $all" ;;
   esac
@@ -91,6 +95,7 @@ main() {
 if [ "$verb" != list ]; then
   umask 077 # whoever can open the file can lock it
   exec 9>/run/flex-zfs
-  flock -w 60 9 || end 75 "another run has been at work on the storage for a minute; the provisioner tries again"
+  flock -w 60 9 ||
+    end 75 "another run has been at work on the storage for a minute; the provisioner tries again"
 fi
 main 9>&- # what a program starts would keep the lock
