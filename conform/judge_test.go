@@ -136,7 +136,7 @@ func TestProvocationsAreOfPromisesThatCanBeProvoked(t *testing.T) {
 	if err != nil || !slices.Equal(slices.Sorted(maps.Keys(good)), []string{noCapacity, refuses}) {
 		t.Errorf("got %v, %v", good, err)
 	}
-	for _, text := range []string{"delete: {size: 1Gi}", "refuses: {sise: 1Gi}", "refuses: ["} {
+	for _, text := range []string{"delete: {size: 1Gi}", "refuses: {sise: 1Gi}", "refuses: [", "refuses: {size: 1Gi}\n---\nno-capacity: {size: 9Ti}"} {
 		if _, err := ReadProvocations([]byte(text)); err == nil {
 			t.Errorf("%s is read", text)
 		}

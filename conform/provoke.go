@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/internal/onedocument"
 )
 
 // Provocation says how an administrator makes an image refuse a claim: by the claim, or by keys of the
@@ -29,7 +30,8 @@ type Provocations map[string]Provocation
 // ReadProvocations reads a file.
 func ReadProvocations(text []byte) (Provocations, error) {
 	var out Provocations
-	if err := yaml.UnmarshalStrict(text, &out); err != nil {
+	_, err := onedocument.Parse(text)
+	if err = errors.Join(err, yaml.UnmarshalStrict(text, &out)); err != nil {
 		return nil, fmt.Errorf("read how promises are provoked: %w", err)
 	}
 	for name := range out {

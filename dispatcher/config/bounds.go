@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	k8syaml "sigs.k8s.io/yaml"
 
+	"github.com/flex-provisioner/flex-provisioner/internal/onedocument"
 	"github.com/flex-provisioner/flex-provisioner/internal/quantity"
 )
 
@@ -109,11 +110,11 @@ func DroppedSize(cm *corev1.ConfigMap) int {
 // templateJSON returns a pod-template in JSON. The text is no longer than maxTemplate, and the JSON
 // no longer than maxTemplateJSON.
 func templateJSON(text string) ([]byte, error) {
-	var document yaml.Node
-	if err := yaml.Unmarshal([]byte(text), &document); err != nil {
+	document, err := onedocument.Parse([]byte(text))
+	if err != nil {
 		return nil, err
 	}
-	if err := checkTree(&document, 0); err != nil {
+	if err := checkTree(document, 0); err != nil {
 		return nil, err
 	}
 	encoded, err := k8syaml.YAMLToJSONStrict([]byte(text))

@@ -49,6 +49,18 @@ func TestAnchorsAndAliasesInATemplateAreRefused(t *testing.T) {
 	mustFault(t, faultsOf(source(set("pod-template", "*a"))), map[string][]string{"data[pod-template]": {"unknown anchor"}})
 }
 
+// The first of two documents once counted, and if that was empty the whole template was ignored, its
+// node selectors included.
+func TestTemplateOfTwoDocumentsIsRefused(t *testing.T) {
+	const spec = "spec: {nodeSelector: {a: b}}\n"
+	for _, text := range []string{"---\n---\n" + spec, spec + "---\n" + spec, "# comment\n--- {}\n---\n" + spec} {
+		mustFault(t, faultsOf(source(set("pod-template", text))), map[string][]string{
+			"data[pod-template]": {"belongs to a second YAML document"},
+		})
+	}
+	parse(t, source(set("pod-template", "---\n"+spec+"---\n")))
+}
+
 // Of what is too large only that is said.
 func TestWhatIsTooLargeIsRefusedByItsSize(t *testing.T) {
 	long := func(size int) string { return strings.Repeat("x", size) }

@@ -13,6 +13,8 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack/config/clouds"
 	"go.yaml.in/yaml/v3"
 	"gopkg.in/gcfg.v1/types"
+
+	"github.com/flex-provisioner/flex-provisioner/internal/onedocument"
 )
 
 // maxFile is the largest text of a clouds.yaml, in bytes. Each value of it takes a hundred times
@@ -25,11 +27,11 @@ func parseClouds(name string, data []byte) (map[string]yaml.Node, []string, erro
 	if len(data) > maxFile {
 		return nil, nil, fmt.Errorf("%s: its size is %d bytes, and the limit is %d", name, len(data), maxFile)
 	}
-	var root yaml.Node
-	if err := yaml.Unmarshal(data, &root); err != nil {
+	root, err := onedocument.Parse(data)
+	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", name, yamlFault(err))
 	}
-	if err := checkTree(&root); err != nil {
+	if err := checkTree(root); err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", name, err)
 	}
 	var file struct {
@@ -75,6 +77,9 @@ var yamlLine = regexp.MustCompile(`line (\d+)`)
 
 // yamlFault returns the line of a decoder's error, and drops the rest, which may hold a value.
 func yamlFault(err error) error {
+	if second, ok := errors.AsType[onedocument.SecondError](err); ok {
+		return second
+	}
 	if found := yamlLine.FindStringSubmatch(err.Error()); found != nil {
 		return fmt.Errorf("line %s is not valid in a clouds.yaml", found[1])
 	}
