@@ -111,7 +111,10 @@ func TestFromCloudsReadsOneCloud(t *testing.T) {
 			text: "clouds: {a: {" + auth + ", region_name: R2, verify: true, regions: [R1, {name: R2, values: {auth: {project_name: two}, verify: 'False'}}]}}",
 			want: fromAuth(func(l *credentials.Login) { l.Region, l.Project, l.Insecure = "R2", "two", true }),
 		},
-		"which of them":               {text: "clouds: {a: {auth: {}}, b: {auth: {}}}", fault: `no cloud ""; it has a, b`},
+		"which of them": {text: "clouds: {a: {auth: {}}, b: {auth: {}}}", fault: `no cloud ""; it has a, b`},
+		"two documents": {
+			text: "clouds: {a: {" + auth + "}}\n---\nclouds: {b: {" + auth + "}}\n", fault: "clouds.yaml: line 3 belongs to a second YAML document",
+		},
 		"no YAML":                     {text: "clouds: {a: hush", fault: "line 1 is not valid in a clouds.yaml"},
 		"another form":                {text: "clouds: hush", fault: "line 1 is not valid in a clouds.yaml"},
 		"another form of a value":     {text: "clouds:\n  a:\n    auth: {password: [hush]}", fault: "line 3 is not valid in a clouds.yaml"},

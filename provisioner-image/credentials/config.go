@@ -25,11 +25,12 @@ type config struct {
 func FromConfig(name string, data []byte, which string, files Files) (Login, error) {
 	name = "cloud config " + name
 	var c config
-	err := gcfg.ReadInto(&c, bytes.NewReader(bytes.TrimPrefix(data, []byte("\ufeff"))))
+	data = bytes.TrimPrefix(data, []byte("\ufeff"))
+	err := gcfg.ReadInto(&c, bytes.NewReader(data))
 	if fatal := gcfg.FatalOnly(err); fatal != nil {
 		return Login{}, fmt.Errorf("%s: %w", name, parserFault(fatal))
 	}
-	warnings := parserWarnings(name, data, err)
+	warnings := append(parserWarnings(name, data, err), commentWarnings(name, data)...)
 	f, err := c.pick(which)
 	if err != nil {
 		return Login{}, withWarnings(fmt.Errorf("%s: %w", name, err), warnings)

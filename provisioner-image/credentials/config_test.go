@@ -115,7 +115,7 @@ func TestFromConfigReadsTheCloudProvidersFormat(t *testing.T) {
 const keystoneLogin = "auth-url=http://k/v3\nusername=u\npassword=p\ntenant-id=1f\n"
 
 // Every key of the cloud provider's own [Global],
-// k8s.io/cloud-provider-openstack/pkg/client.AuthOpts, is read without a warning.
+// k8s.io/cloud-provider-openstack/pkg/client.AuthOpts, is known. The warnings are of two logins in one file.
 func TestFromConfigKnowsEveryKeyOfTheCloudProvider(t *testing.T) {
 	got, err := credentials.FromConfig("cloud.conf", []byte(`[Global]
 auth-url=http://k/v3
@@ -151,7 +151,12 @@ application-credential-secret=20
 	check(t, got, err, credentials.Login{
 		AuthURL: "http://k/v3", UserID: "7", Password: "8", ProjectID: "4", Project: "5", TrustID: "6", DomainID: "9", DomainName: "10",
 		ProjectDomainID: "11", ProjectDomainName: "12", UserDomainID: "13", UserDomainName: "14", Region: "15", EndpointType: "admin",
-		Insecure: true, AppCredentialID: "18", AppCredentialName: "19", AppCredentialSecret: "20",
+		Insecure: true, Warnings: []string{
+			"cloud config cloud.conf: application-credential-secret (OS_APPLICATION_CREDENTIAL_SECRET)," +
+				" application-credential-id (OS_APPLICATION_CREDENTIAL_ID), application-credential-name" +
+				" (OS_APPLICATION_CREDENTIAL_NAME) are not used: the login has a password",
+			"cloud config cloud.conf: tenant-name (OS_PROJECT_NAME), tenant-id (OS_PROJECT_ID) are not used: a trust has a project of its own",
+		},
 	}, "")
 }
 
@@ -232,7 +237,11 @@ func TestFromConfigWarnsOfWhatItDoesNotRead(t *testing.T) {
 		"a section with a name":       {"[Other \"n\"]\nx=hush", `cloud config cloud.conf: section [Other] is unknown, and is ignored`},
 		"a key of the storage":        {"[BlockStorage]\nbs-verzion=hush", `cloud config cloud.conf: key "bs-verzion" in [BlockStorage] is unknown, and is ignored; did you mean "bs-version"?`},
 		"a trustee without a trust":   {"trustee-password=hush", `cloud config cloud.conf: trustee-id and trustee-password are not used without trust-id`},
-		"a token beside a password":   {"token=hush", `cloud config cloud.conf: token is not used: the login has a password or an application credential, which can be renewed`},
+		"a token beside a password":   {"token=hush", `cloud config cloud.conf: token (OS_TOKEN) is not used: the login has a password`},
+		"an application credential beside a password": {
+			"application-credential-id=i\napplication-credential-secret=hush", "cloud config cloud.conf: application-credential-secret" +
+				" (OS_APPLICATION_CREDENTIAL_SECRET), application-credential-id (OS_APPLICATION_CREDENTIAL_ID) are not used: the login has a password",
+		},
 		"a distribution's own authorities": {
 			"ca-file=/etc/ssl/certs/ca-certificates.crt", "cloud config cloud.conf: file /etc/ssl/certs/ca-certificates.crt is missing," +
 				" so the image's own public certificate authorities are used: add the file if it has one of yours",

@@ -8,8 +8,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-
-	"github.com/gophercloud/gophercloud/v2/openstack/config/clouds"
 )
 
 // form is a login as it is written: some values name files, and some name another source. A field's
@@ -42,10 +40,14 @@ type Files func(name string) ([]byte, error)
 // login resolves the files and the clouds.yaml that the form names, and returns every fault of the
 // result at once. The origin says where the form was read.
 func (f form) login(origin string, files Files) (Login, error) {
+	f.trim(origin)
 	if err := f.followClouds(files); err != nil {
 		return Login{}, withWarnings(fmt.Errorf("%s: %w", origin, err), f.Warnings)
 	}
-	if err := f.followType(); err != nil {
+	if f.TrusteeID+string(f.TrusteePassword) != "" {
+		f.followTrustee(origin)
+	}
+	if err := f.followType(origin); err != nil {
 		return Login{}, withWarnings(fmt.Errorf("credentials from %s: %w", origin, err), f.Warnings)
 	}
 	fault := f.followFiles(origin, files)
@@ -70,6 +72,7 @@ func (f *form) followClouds(files Files) error {
 	if err != nil {
 		return err
 	}
+	from.trim(name)
 	set := from.settings()
 	for i, mine := range f.settings() {
 		if mine.value.IsZero() {
@@ -78,38 +81,6 @@ func (f *form) followClouds(files Files) error {
 	}
 	f.Warnings = append(f.Warnings, from.Warnings...)
 	return nil
-}
-
-// followType removes what a login of this type does not use, as the plugin of that name in
-// keystoneauth reads no other options.
-func (f *form) followType() error {
-	switch clouds.AuthType(f.AuthType) {
-	case "":
-	case "none", "noauth":
-		f.AuthURL = ""
-	case clouds.AuthPassword, clouds.AuthV3Password:
-		f.Token, f.AppCredentialSecret = "", ""
-	case clouds.AuthToken, clouds.AuthV3Token:
-		f.Password, f.AppCredentialSecret = "", ""
-	case clouds.AuthV3ApplicationCredential:
-		f.Password, f.Token = "", ""
-	default:
-		return fmt.Errorf("%s is not supported (auth_type, OS_AUTH_TYPE): use v3password, v3token, v3applicationcredential or none."+
-			" A federated user, such as one of OpenID Connect, can create an application credential", f.shownType())
-	}
-	return nil
-}
-
-// pluginName matches the names of keystoneauth's plugins.
-var pluginName = regexp.MustCompile(`^[a-z0-9_]+$`)
-
-// shownType returns how an error shows the type. A block of YAML that is not a name may hold any
-// other value of the file.
-func (f *form) shownType() string {
-	if pluginName.MatchString(f.AuthType) {
-		return fmt.Sprintf("auth_type %q", f.AuthType)
-	}
-	return "this auth_type"
 }
 
 func (f *form) followFiles(origin string, files Files) error {
@@ -154,22 +125,12 @@ func content(files Files, name string) (string, error) {
 // keystoneauth's session.py), and in the catalog's templates that they are copied from.
 var projectPlaceholder = regexp.MustCompile(`/[%$]\((project|tenant)_id\)s/?$`)
 
-// normalize accepts the longer names of endpoint types and a keystone URL without a version, and
-// decides between values that contradict each other as the cloud provider does.
+// normalize accepts the longer names of endpoint types and a keystone URL without a version.
 func (f *form) normalize(origin string) {
 	f.EndpointType = strings.TrimSuffix(f.EndpointType, "URL")
 	f.AuthURL = withVersion(f.AuthURL)
 	f.Endpoint = projectPlaceholder.ReplaceAllString(f.Endpoint, "")
-	if f.TrusteeID+string(f.TrusteePassword) != "" {
-		f.followTrustee(origin)
-	}
-	if f.SystemScope != "" {
-		f.Warnings = append(f.Warnings, origin+": a login with system scope has no project, and most releases of Cinder create volumes only in a project")
-	}
-	if f.Token != "" && f.Password+f.AppCredentialSecret != "" {
-		f.Token = ""
-		f.Warnings = append(f.Warnings, origin+": token is not used: the login has a password or an application credential, which can be renewed")
-	}
+	f.warnScopes(origin)
 }
 
 // followTrustee replaces the user by the trustee.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -83,11 +84,11 @@ func (l Login) checkNoauth() error {
 	return l.checkEndpoint()
 }
 
-func (l Login) checkEndpoint() error { return checkVersion("Cinder endpoint", l.Endpoint, "v2") }
+func (l Login) checkEndpoint() error { return checkVersion("Cinder endpoint", l.Endpoint, ofProject) }
 
 func (l Login) checkKeystone() error {
 	var faults []error
-	faults = append(faults, checkVersion("keystone URL", l.AuthURL, "v2.0"))
+	faults = append(faults, checkVersion("keystone URL", l.AuthURL, ofRequest))
 	if l.Endpoint != "" {
 		faults = append(faults, l.checkEndpoint())
 	}
@@ -102,20 +103,23 @@ func (l Login) checkKeystone() error {
 // checkWho checks that there is a way to identify the user: an application credential, a password
 // or a token.
 func (l Login) checkWho() error {
-	if l.AppCredentialSecret != "" {
+	switch {
+	case l.AppCredentialSecret != "" || l.Password == "" && l.AppCredentialID+l.AppCredentialName != "":
 		return l.checkAppCredential()
-	}
-	if l.Password == "" && l.Token != "" {
+	case l.Password == "" && l.Token != "":
 		return nil
+	case l.Password == "":
+		return errors.Join(l.checkUser(), errors.New("the login has no password (password, OS_PASSWORD)"))
+	default:
+		return l.checkUser()
 	}
-	var faults []error
+}
+
+func (l Login) checkUser() error {
 	if l.Username == "" && l.UserID == "" {
-		faults = append(faults, errors.New("the login names no user (username, OS_USERNAME)"))
+		return errors.New("the login names no user (username, OS_USERNAME)")
 	}
-	if l.Password == "" {
-		faults = append(faults, errors.New("the login has no password (password, OS_PASSWORD)"))
-	}
-	return errors.Join(faults...)
+	return nil
 }
 
 // checkProject accepts what needs no project or has its own: a trust, an application credential, a
@@ -124,15 +128,21 @@ func (l Login) checkProject() error {
 	if l.SystemScope != "" && l.SystemScope != "all" {
 		return errors.New("the system scope must be all (system_scope, OS_SYSTEM_SCOPE)")
 	}
-	if l.Project+l.ProjectID+l.TrustID+l.SystemScope != "" || l.AppCredentialSecret+l.Token != "" {
+	if l.hasScope() || l.AppCredentialSecret+l.Token != "" {
 		return nil
 	}
 	return errors.New("the login names no project (tenant-name, OS_PROJECT_NAME)")
 }
 
+func (l Login) hasScope() bool { return l.Project+l.ProjectID+l.TrustID+l.SystemScope != "" }
+
 // checkAppCredential checks that the credential can be identified: by its ID, or by its name and
 // its user.
 func (l Login) checkAppCredential() error {
+	if l.AppCredentialSecret == "" {
+		return errors.New("the application credential has no secret" +
+			" (application-credential-secret, OS_APPLICATION_CREDENTIAL_SECRET)")
+	}
 	if l.AppCredentialID == "" && l.AppCredentialName == "" {
 		return errors.New("the application credential has a secret, but neither an ID nor a name")
 	}
@@ -142,10 +152,16 @@ func (l Login) checkAppCredential() error {
 	return nil
 }
 
+// versionForm matches the segment of a path that names the version of an API.
+var versionForm = regexp.MustCompile(`^v[0-9]+(\.[0-9]+)?$`)
+
 // withVersion completes a keystone URL that names no version, as many clients' files have it.
 func withVersion(raw string) string {
 	u, err := url.Parse(raw)
-	if err != nil || u.Host == "" || strings.HasPrefix(path.Base(u.Path), "v") {
+	if err != nil || u.Host == "" {
+		return raw
+	}
+	if _, version, _ := splitVersion(u.Path); version != "" {
 		return raw
 	}
 	u.Path = path.Join("/", u.Path, "v3")
@@ -154,36 +170,34 @@ func withVersion(raw string) string {
 
 // checkVersion accepts an http or https URL that ends in /v3. The version that no longer exists has
 // a message of its own, since every old example names it. No message shows a password that is in
-// the URL.
-func checkVersion(what, raw, dead string) error {
+// the URL. Hint returns what to do with what follows the version.
+func checkVersion(what, raw string, hint func(rest string) string) error {
 	u, err := url.Parse(raw)
 	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
-		return fmt.Errorf("%s must be an http or https URL: write http://HOST:PORT/v3", what)
+		return fmt.Errorf("%s must be an http or https URL: write http://HOST:PORT/v3, without quotes", what)
 	}
-	if u.RawQuery != "" || u.Fragment != "" {
+	if u.RawQuery != "" || u.ForceQuery || u.Fragment != "" {
 		return fmt.Errorf("%s must end in /v3, without a query or a fragment: PersistentVolumes show it", what)
 	}
 	written := u.Redacted()
-	base, version, rest := splitVersion(u.Path, dead)
+	base, version, rest := splitVersion(u.Path)
 	u.Path = path.Join("/", base, "v3")
 	switch {
-	case version == dead:
-		return fmt.Errorf("%s %q names the API %s, which no longer exists: write %q%s", what, written, dead, u.Redacted(), ofProject(rest))
-	case rest != "":
-		return fmt.Errorf("%s %q does not end in /v3: write %q%s", what, written, u.Redacted(), ofProject(rest))
-	case version == "":
-		return fmt.Errorf("%s %q does not end in /v3: write %q", what, written, u.Redacted())
+	case strings.HasPrefix(version, "v1") || strings.HasPrefix(version, "v2"):
+		return fmt.Errorf("%s %q names the API %s, which no longer exists: write %q%s", what, written, version, u.Redacted(), hint(rest))
+	case version != "v3" || rest != "":
+		return fmt.Errorf("%s %q does not end in /v3: write %q%s", what, written, u.Redacted(), hint(rest))
 	default:
 		return nil
 	}
 }
 
-// splitVersion splits a path at its last segment that is v3 or the dead version. After it a
-// catalog's URL has a project.
-func splitVersion(whole, dead string) (base, version, rest string) {
+// splitVersion splits a path at its last segment that is a version. After it a catalog's URL has a
+// project, and a URL that was copied from a log has the path of a request.
+func splitVersion(whole string) (base, version, rest string) {
 	parts := strings.Split(strings.TrimRight(whole, "/"), "/")
 	for i, part := range slices.Backward(parts) {
-		if part == "v3" || part == dead {
+		if versionForm.MatchString(part) {
 			return strings.Join(parts[:i], "/"), part, strings.Join(parts[i+1:], "/")
 		}
 	}
@@ -195,4 +209,11 @@ func ofProject(rest string) string {
 		return ""
 	}
 	return fmt.Sprintf(", and name the project by tenant-id or tenant-name, not by %q in the URL", rest)
+}
+
+func ofRequest(rest string) string {
+	if rest == "" {
+		return ""
+	}
+	return fmt.Sprintf(", without %q", rest)
 }

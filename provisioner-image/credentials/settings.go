@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	"gopkg.in/gcfg.v1/types"
@@ -29,6 +30,70 @@ func (f *form) settings() []setting {
 	return out
 }
 
+// setting returns the field with this key, or with this variable.
+func (f *form) setting(name string) setting {
+	all := f.settings()
+	return all[slices.IndexFunc(all, func(s setting) bool { return s.key == name || s.vars[0] == name })]
+}
+
+// given returns the names of those fields that are set.
+func (f *form) given(names ...string) []string {
+	var out []string
+	for _, name := range names {
+		if s := f.setting(name); !s.value.IsZero() {
+			out = append(out, s.name())
+		}
+	}
+	return out
+}
+
+// name returns how messages name the field: by its key and its usual variable.
+func (s setting) name() string {
+	switch {
+	case s.vars[0] == "":
+		return s.key
+	case s.key == "-":
+		return s.vars[0]
+	default:
+		return s.key + " (" + s.vars[0] + ")"
+	}
+}
+
+// trim removes line breaks from the ends of the values. A Secret that a command made of a file has
+// them. Quotes and blanks may be meant.
+func (f *form) trim(origin string) {
+	for _, s := range f.settings() {
+		if s.value.Kind() != reflect.String || s.key == keyOfCA {
+			continue
+		}
+		text := strings.Trim(s.value.String(), "\r\n")
+		warning := oddEnds(text)
+		if text != s.value.String() {
+			warning = "has a line break at its end, which is removed: write the Secret without it"
+		}
+		if warning != "" {
+			f.Warnings = append(f.Warnings, fmt.Sprintf("%s: %s %s", origin, s.name(), warning))
+		}
+		s.value.SetString(text)
+	}
+}
+
+// oddEnds returns the warning for a value that has kept the quotes or the blanks of the file it
+// comes from, or "".
+func oddEnds(text string) string {
+	switch {
+	case len(text) > 1 && text[0] == text[len(text)-1] && strings.Contains(`"'`, text[:1]):
+		return "is in quotes, which are sent as a part of it: remove them if they are not"
+	case strings.TrimSpace(text) != text:
+		return "begins or ends with a blank, which is sent as a part of it: remove it if it is not"
+	default:
+		return ""
+	}
+}
+
+// keyOfCA is the key whose value is a file's content.
+const keyOfCA = "cafilecontents"
+
 // set parses the text as the field's type. An empty text leaves the field as it is.
 func (s setting) set(text string) error {
 	if text == "" {
@@ -38,7 +103,7 @@ func (s setting) set(text string) error {
 		s.value.SetString(text)
 		return nil
 	}
-	yes, err := types.ParseBool(text)
+	yes, err := types.ParseBool(strings.TrimSpace(text))
 	if err != nil {
 		return fmt.Errorf("%s must be true or false", s.vars[0])
 	}
