@@ -110,20 +110,30 @@ func (c *class) oneFileSystem() error {
 }
 
 // readClass refuses unknown properties: a volume of a misspelt type would get the default type
-// silently.
+// silently. Names are read in any case, as standalone-cinder and the plugin of earlier Kubernetes
+// did (CreateVolume in pkg/volume/cinder/cinder_util.go).
 func readClass(given map[string]string, clusterUID string) (class, error) {
 	c := class{writeInitiator: "true", smartClone: "false"}
 	c.initiator, c.host = names(clusterUID)
 	known := c.properties()
+	rightNames := map[string]string{}
+	for name := range known {
+		rightNames[strings.ToLower(name)] = name
+	}
+	writtenAs := map[string]string{}
 	var faults []error
 	for _, name := range slices.Sorted(maps.Keys(given)) {
-		at, ok := known[name]
-		if !ok {
+		rightName, ok := rightNames[strings.ToLower(name)]
+		switch {
+		case !ok:
 			faults = append(faults, fmt.Errorf("property %q is unknown; this image supports %s",
 				name, strings.Join(slices.Sorted(maps.Keys(known)), ", ")))
-			continue
+		case writtenAs[rightName] != "":
+			faults = append(faults, fmt.Errorf("properties %q and %q are one property: remove one of them",
+				writtenAs[rightName], name))
+		default:
+			*known[rightName], writtenAs[rightName] = given[name], name
 		}
-		*at = given[name]
 	}
 	faults = append(faults, c.oneFileSystem())
 	return c, errors.Join(faults...)

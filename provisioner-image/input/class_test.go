@@ -47,6 +47,20 @@ func TestPropertiesNameTheClient(t *testing.T) {
 	}
 }
 
+// Standalone-cinder and the plugin of earlier Kubernetes read the names in any case.
+func TestNamesOfPropertiesAreReadInAnyCase(t *testing.T) {
+	task, err := with(t, map[string]string{"Type": "fast", "SmartClone": "", "Volume-Name": "x-{claim-name}", "type": ""}, nil)
+	if err == nil || !strings.Contains(err.Error(), `properties "Type" and "type" are one property: remove one of them`) {
+		t.Errorf("one property in two cases: %+v, %v", task.Volume, err)
+	}
+	task, err = read(sources(t, func(r *contract.Requests, _ fstest.MapFS) {
+		r.Items[0].Properties = map[string]string{"Type": "fast", "FSTYPE": "ext4", "SmartClone": ""}
+	}))
+	if err != nil || task.Volume.Type != "fast" || task.FSType != "ext4" {
+		t.Errorf("%+v: %v", task.Volume, err)
+	}
+}
+
 // The file system is written as everywhere or as for CSI drivers, or both if they say the same.
 func TestFileSystemIsWrittenInEitherWay(t *testing.T) {
 	for name, properties := range map[string]map[string]string{

@@ -180,9 +180,9 @@ func TestReadRefusesAFaultyRequest(t *testing.T) {
 		},
 		"properties that nobody reads": {
 			func(r *contract.Requests, _ fstest.MapFS) {
-				r.Items[0].Properties = map[string]string{"tpye": "fast", "fstype": "xfs"}
+				r.Items[0].Properties = map[string]string{"tpye": "fast", "fsystem": "xfs"}
 			},
-			contract.ExitConfig, "property \"fstype\" is unknown; this image supports adopt,",
+			contract.ExitConfig, "property \"fsystem\" is unknown; this image supports adopt,",
 		},
 		"no size": {
 			func(r *contract.Requests, _ fstest.MapFS) { r.Items[0].Size = 0 },
