@@ -26,7 +26,7 @@ OF_SCALE='RequestsPerClaim|ThousandsOfWaiting'
 OF_MONITORING='^TestPrometheusSees'
 # Those that came of reports about other provisioners before they had a stage of their own, as the scripts that found them: test/everyday.md.
 OF_REPORTS='AStartError|BesideASidecar|WhateverItsServiceAccountSays|NodeHasNotTheStorage|FillsItsNode|StickyDirectoryOfAnotherUser|AClaimThatIsLost|ClassesThatItLists'
-STAGES='docs noauth keystone credential cinder17 cinder26 cinder28 zones kube sim mutants fuzz storms attacks everyday recipes external scale conform conform-recipes monitoring chart site release'
+STAGES='docs noauth keystone credential cinder17 cinder26 cinder28 zones filters kube sim mutants fuzz storms attacks everyday recipes external scale conform conform-recipes monitoring chart site release'
 DONE=()
 
 # docs: the commands of the pages that are followed from top to bottom, on what a reader has: of docs/cinder.md, on what these have installed those of
@@ -112,6 +112,12 @@ zones() {
   MODE=noauth BACKENDS=lvm,far ZONE_FALLBACK=True test/cinder/up.sh
   hack/cinder-suites.sh zones
   test/cinder/down.sh
+}
+
+# filters: as a member, of a Cinder that refuses to members each filter that its file does not list, since it has no such file.
+filters() {
+  MODE=keystone BACKENDS=lvm,lvmmp,far,fc,nvme FILTERS=none E2E_TAGS=e2e,long \
+    E2E_RUN='CinderClaim|ReserveWorkflow' E2E_SUITES=long hack/e2e.sh
 }
 
 # kube: all of e2e on the oldest Kubernetes on which the project is tested. The suites of the Cinder image know no Kubernetes.

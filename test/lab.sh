@@ -132,7 +132,7 @@ need_tools() {
   (or: make deps)"
 }
 
-# cinder_setting NAME: MODE, BACKENDS, CINDER or ZONE_FALLBACK of the Cinder that is up.
+# cinder_setting NAME: MODE, BACKENDS, CINDER, ZONE_FALLBACK or FILTERS of the Cinder that is up.
 cinder_setting() { sed -n "s/.*\b$1=\([^ ]*\).*/\1/p" "$LAB_STATE/cinder/settings"; }
 
 # login_of OPENRC: how this account of the Cinder that is up logs in.

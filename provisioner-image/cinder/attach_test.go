@@ -308,3 +308,30 @@ func TestRemoveDetachesAVolumeThatFailed(t *testing.T) {
 		}
 	}
 }
+
+// To a member Cinder refuses the filters that its resource_filters.json does not list, and an
+// installation by pip does not have that file in its place.
+func TestMemberOfACinderWithoutItsFileOfFiltersIsServed(t *testing.T) {
+	for _, release := range cindertest.Releases() {
+		for _, method := range []volume.Method{cinder.Auto, cinder.Attachments, cinder.Reserve} {
+			if release == 17 && method == cinder.Attachments {
+				continue // it makes attachments for servers only
+			}
+			keeper, server := start(t)
+			server.SetRelease(release)
+			server.NoFilters, server.HidesHosts = true, true
+			server.Add("available", owned("another"))
+			access := volume.Access{Method: method, Client: connector}
+			held := exportTwice(t, keeper, access)
+			for _, a := range []volume.Access{held, access} {
+				target := volume.Target{UID: uid, Name: wanted.Name, Access: a}
+				if _, err := keeper.Remove(t.Context(), target); err != nil {
+					t.Errorf("Cinder %d, %s: %v", release, method, err)
+				}
+			}
+			if left := server.Volumes(); len(left) != 1 {
+				t.Errorf("Cinder %d, %s: left %+v", release, method, left)
+			}
+		}
+	}
+}

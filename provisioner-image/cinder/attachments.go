@@ -19,6 +19,12 @@ import (
 // completeAttachments is the first microversion in which an attachment can be completed.
 const completeAttachments = "3.44"
 
+// listAttachments is the first microversion with attachments. Cinder filters by the volume in it for
+// everyone. From 3.31 on it refuses every filter that its resource_filters.json does not list with
+// 400, except to administrators, and an installation by pip does not have that file in its place
+// (process_general_filtering and reject_invalid_filters in cinder/api/common.py).
+const listAttachments = "3.27"
+
 // at returns the client for a microversion.
 func (c *Cinder) at(microversion string) *gophercloud.ServiceClient {
 	api := *c.api
@@ -76,7 +82,7 @@ func (c *Cinder) Attachments(ctx context.Context, id string) ([]Attachment, erro
 	var all struct {
 		Attachments []attachment `json:"attachments"`
 	}
-	api, query := c.at(completeAttachments), url.Values{"volume_id": {id}}
+	api, query := c.at(listAttachments), url.Values{"volume_id": {id}}
 	response, err := api.Get(ctx, api.ServiceURL("attachments", "detail")+"?"+query.Encode(), &all, nil)
 	if err != nil {
 		return nil, failure.Of(err, "list the attachments of volume "+id, failure.Misconfigured(http.StatusNotFound))

@@ -51,11 +51,39 @@ func (c *Cinder) ListFirst(ctx context.Context, clusterUID string, most int) (fo
 	})
 }
 
+// mostReads is how many times a list is read from its first page.
+const mostReads = 3
+
 // list reads every page, or with a limit the first one, and reports whether that was the last. The
-// values of the filter contain no quote, for which Cinder would return nothing.
+// values of the filter contain no quote, for which Cinder would return nothing. If the last volume of
+// a page is deleted while the list is read, Cinder does not find where the next page begins, and
+// answers 404 (_generate_paginate_query in cinder/db/sqlalchemy/api.py): the list is read again.
 func (c *Cinder) list(
 	ctx context.Context, doing string, opts volumes.ListOpts, wanted func(volume.Volume) bool,
 ) (found []volume.Volume, areAll bool, err error) {
+	for range mostReads {
+		var isFirst bool
+		found, areAll, isFirst, err = c.read(ctx, doing, opts, wanted)
+		if err == nil {
+			return found, areAll, nil
+		}
+		if isFirst {
+			// This is the first request of every run: it fails if endpoint, project or version are
+			// wrong.
+			special := failure.Misconfigured(http.StatusNotFound, http.StatusBadRequest)
+			return nil, false, failure.Of(err, doing, special)
+		}
+		if answer, ok := failure.AnswerIn(err); !ok || answer.Actual != http.StatusNotFound {
+			break
+		}
+	}
+	return nil, false, failure.Of(err, doing, failure.Kinds{http.StatusNotFound: volume.Busy})
+}
+
+// read reads a list once. It reports whether it has asked for the first page only.
+func (c *Cinder) read(
+	ctx context.Context, doing string, opts volumes.ListOpts, wanted func(volume.Volume) bool,
+) (found []volume.Volume, areAll, isFirst bool, err error) {
 	one, asked := opts.Limit != 0, transport.Pages{}
 	// There may be no page. Cinder's default is 1000 (osapi_max_limit), and much larger pages would
 	// be more than what is read of an answer.
@@ -73,12 +101,7 @@ func (c *Cinder) list(
 		}
 		return !one, errors.Join(err, linkErr)
 	})
-	if err != nil {
-		// This is the first request of every run: it fails if endpoint, project or version are
-		// wrong.
-		return nil, false, failure.Of(err, doing, failure.Misconfigured(http.StatusNotFound, http.StatusBadRequest))
-	}
-	return found, areAll, nil
+	return found, areAll, len(asked) == 0, err
 }
 
 // page is a page of a list of volumes.

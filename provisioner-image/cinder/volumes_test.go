@@ -2,6 +2,7 @@ package cinder_test
 
 import (
 	"crypto/rand"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -117,4 +118,32 @@ func proxy(t *testing.T, server *cindertest.Server, see func(*http.Request)) *ht
 	}))
 	t.Cleanup(front.Close)
 	return front
+}
+
+// Where a page begins the ID of the last volume of the page before says, and Cinder answers 404 once
+// that volume is deleted.
+func TestListIsReadAgainIfTheLastVolumeOfAPageIsDeleted(t *testing.T) {
+	for deletions := range 4 {
+		server := cindertest.New()
+		t.Cleanup(server.Close)
+		server.Page = 2
+		for range 9 {
+			server.Add("available", owned("x"))
+		}
+		left := deletions
+		server.Gate = func(r *http.Request) cindertest.Fate {
+			if marker := r.URL.Query().Get("marker"); marker != "" && left > 0 {
+				left--
+				server.Forget(marker)
+			}
+			return cindertest.Answer
+		}
+		found, err := connect(t, credentials.Login{Endpoint: server.Endpoint()}).Find(t.Context(), "x")
+		if deletions < 3 && (err != nil || len(found) != 9-deletions) {
+			t.Errorf("%d volumes deleted: %d found, %v", deletions, len(found), err)
+		}
+		if e, ok := errors.AsType[*volume.Error](err); deletions == 3 && (!ok || e.Kind != volume.Busy) {
+			t.Errorf("the list is not tried again later: %v", err)
+		}
+	}
 }

@@ -38,7 +38,8 @@ load_settings() {
 
 # settings_now: what this lab would be if it were started now. Equal settings = nothing to do.
 settings_now() {
-  printf 'MODE=%s BACKENDS=%s CINDER=%s ZONE_FALLBACK=%s ' "$MODE" "$BACKENDS" "$CINDER" "$ZONE_FALLBACK"
+  printf 'MODE=%s BACKENDS=%s CINDER=%s ' "$MODE" "$BACKENDS" "$CINDER"
+  printf 'ZONE_FALLBACK=%s FILTERS=%s ' "$ZONE_FALLBACK" "$FILTERS"
   cat "$CINDER_SRC"/{rootfs,conf,drivers,tools}/* "$CINDER_SRC"/{build,enter,services,ceph}.sh | sha256sum | cut -c1-16
 }
 

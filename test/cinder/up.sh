@@ -4,6 +4,7 @@
 #   CINDER=17|21|26|28             the release (21), each from the Debian release that has it
 #   BACKENDS=lvm,lvmmp,...         of lvm lvmmp far fc nvme nfs ceph; default lvm,lvmmp,fc; the first is the default type. far is in a zone of its own
 #   ZONE_FALLBACK=True             a volume for a zone that does not exist is made in the zone nova; default False
+#   FILTERS=none                   without resource_filters.json, as pip installs Cinder; default file
 #   KEEP_STATE=1                   volumes and accounts of the last time are kept (same MODE and BACKENDS)
 # A Cinder that is up with these settings is left alone. One with others, or half up, is taken down first.
 set -euo pipefail
@@ -14,6 +15,7 @@ set -euo pipefail
 # shellcheck source=test/cinder/ceph.sh
 . "$CINDER_SRC/ceph.sh"
 export MODE=${MODE:-noauth} BACKENDS=${BACKENDS:-lvm,lvmmp,fc} ZONE_FALLBACK=${ZONE_FALLBACK:-False}
+export FILTERS=${FILTERS:-file}
 
 check_settings() {
   local backend
@@ -22,6 +24,7 @@ check_settings() {
     case $backend in lvm | lvmmp | far | fc | nvme | nfs | ceph) ;; *) die "BACKENDS=$BACKENDS: no backend $backend" ;; esac
   done
   case $ZONE_FALLBACK in True | False) ;; *) die "ZONE_FALLBACK=$ZONE_FALLBACK: True or False" ;; esac
+  case $FILTERS in file | none) ;; *) die "FILTERS=$FILTERS: file or none" ;; esac
   [ -n "$BACKENDS" ] || die "BACKENDS is empty"
 }
 

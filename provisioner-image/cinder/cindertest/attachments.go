@@ -153,6 +153,9 @@ func (s *Server) attachments(r *http.Request, parts []string) answer {
 
 func (s *Server) listUses(r *http.Request) answer {
 	of := r.URL.Query().Get("volume_id")
+	if of != "" && s.NoFilters && micro(r) >= 31 {
+		return fault(http.StatusBadRequest, "Invalid filters volume_id are found in query options.")
+	}
 	found := []use{}
 	for _, id := range slices.Sorted(maps.Keys(s.uses)) {
 		if u := s.uses[id]; of == "" || u.VolumeID == of {

@@ -71,6 +71,10 @@ type Server struct {
 	// HidesHosts is true if the login is not an administrator's, to whom alone Cinder shows the
 	// hosts of attachments.
 	HidesHosts bool
+	// NoFilters is true if the login is not an administrator's, and Cinder has no
+	// resource_filters.json: it ignores the filter of a list of volumes, and refuses that of a list
+	// of attachments from microversion 3.31 on.
+	NoFilters bool
 	// Slow is how many GETs of a volume it takes until the volume leaves "creating", "detaching" or
 	// "deleting".
 	Slow int

@@ -231,9 +231,16 @@ func (s *Server) setMetadata(r *http.Request, id string) answer {
 func (s *Server) list(r *http.Request) answer {
 	query := r.URL.Query()
 	filter, ok := pairs(query.Get("metadata"))
+	if s.NoFilters {
+		filter, ok = nil, true
+	}
+	marker := query.Get("marker")
+	if marker != "" && s.volumes[marker] == nil {
+		return fault(http.StatusNotFound, "Volume %s could not be found.", marker)
+	}
 	found := []disk{}
 	for _, id := range slices.Sorted(maps.Keys(s.volumes)) {
-		if v := s.volumes[id]; ok && id > query.Get("marker") && has(v.Metadata, filter) {
+		if v := s.volumes[id]; ok && id > marker && has(v.Metadata, filter) {
 			found = append(found, s.shown(v))
 		}
 	}
