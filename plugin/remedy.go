@@ -28,7 +28,8 @@ func remedyFor(r *Report, run decide.Run) string {
 	}
 	switch verdict {
 	case contract.BadConfig:
-		return fmt.Sprintf("correct what the output names. If it is the ConfigMap %s: %s. Otherwise kubectl flex retry %s", cm, usedFor(run.Verb), r.argument())
+		return fmt.Sprintf("correct what the output names. If it is the ConfigMap %s: %s."+
+			" Anything else, such as a Secret, starts no attempt by itself: kubectl flex retry %s", cm, usedFor(run.Verb), r.argument())
 	case contract.NoCredentials:
 		return fmt.Sprintf("correct the Secret that the ConfigMap %s names. A changed Secret starts no attempt by itself: kubectl flex retry %s", cm, r.argument())
 	case contract.BadRequest, contract.NoCapacity, contract.TryAgain, contract.Done:

@@ -273,7 +273,11 @@ func FailureNote(o *observe.Observation, d decide.RecordOutcome, job *batchv1.Jo
 	if !d.Retry.IsZero() && d.Run.Verb != contract.Delete {
 		parts = append(parts, o.NextAttempt(d))
 	}
-	return strings.Join(parts, "; ")
+	note := strings.Join(parts, "; ")
+	if out.Verdict == contract.BadConfig || out.Verdict == contract.NoCredentials {
+		note += reason.CorrectedSecret(job.Namespace, job.Name, jobs.AnnRetry+"=now")
+	}
+	return note
 }
 
 // endOf returns the verdict of a run that failed, and how it ended. Done is none: people took it for a

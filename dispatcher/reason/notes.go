@@ -188,6 +188,13 @@ func NoFurtherAttempt(attempts int, expand bool, namespace, job, retry string) s
 // not change any more.
 const SameRequest = ", with the same request. Remedy: delete the claim, and create it anew with a request that the storage can serve"
 
+// CorrectedSecret is what to do after a run whose fault may be in a Secret. retry is the annotation
+// that asks for the next attempt. The dispatcher may read no Secret, so that it cannot see a change.
+func CorrectedSecret(namespace, job, retry string) string {
+	return ". Remedy: correct what is wrong. A corrected Secret starts no attempt by itself: " +
+		annotateJob(namespace, job, retry)
+}
+
 // NextAttempt says when the next attempt starts. It may start sooner if the node was full and the
 // scheduler is to select another.
 func NextAttempt(pause time.Duration, selectsAgain bool) string {

@@ -55,7 +55,7 @@ func (k *Keeper) elsewhere(id, doing string, noted Place) error {
 		Doing: doing + " " + id,
 		Said:  "the volume was created in another storage, region or project than the login names now",
 		Err: fmt.Errorf("the PV's annotation %s is %s, and the login leads to %s. The annotation may be forged. Remedy: compare it with your own records; if it is right, correct"+
-			" the login's Secret; if it is wrong, or if only the address of the storage has changed, set it to the latter", KeyPlace, noted.shown(), now),
+			" the login's Secret, which starts no attempt by itself: kubectl flex retry pv/PV; if it is wrong, or if only the address of the storage has changed, set it to the latter", KeyPlace, noted.shown(), now),
 	}
 }
 
