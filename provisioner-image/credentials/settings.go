@@ -3,6 +3,7 @@ package credentials
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -122,8 +123,39 @@ func FromEnv(env map[string]string, files Files) (Login, error) {
 	if err := errors.Join(faults...); err != nil {
 		return Login{}, fmt.Errorf("the environment: %w", err)
 	}
+	f.Warnings = unknownVars(env)
 	f.UseClouds = f.Cloud != ""
 	return f.login("the environment", files)
+}
+
+// unknownVars returns a warning for each variable that looks like one of the clients, and is not
+// read.
+func unknownVars(env map[string]string) []string {
+	var known, out []string
+	for _, s := range (&form{}).settings() {
+		known = append(known, s.vars...)
+	}
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		isOther := !strings.HasPrefix(name, "OS_") || otherEndings.MatchString(strings.ToLower(name))
+		if !isOther && !slices.Contains(known, name) {
+			out = append(out, unread("the environment", "variable "+name, name, known))
+		}
+	}
+	return out
+}
+
+// UnusedVars returns a warning of what the environment has of a login, if there is anything: that of
+// a file counts instead. Of a clouds.yaml the environment may name the cloud.
+func UnusedVars(env map[string]string, file string) []string {
+	f := form{}
+	var names []string
+	for _, s := range f.settings() {
+		if s.vars[0] != "OS_CLOUD" && first(env, s.vars) != "" {
+			names = append(names, s.vars[0])
+		}
+	}
+	f.warnUnused("the environment", names, "the login is that of the file "+file)
+	return f.Warnings
 }
 
 func first(env map[string]string, names []string) string {

@@ -231,3 +231,16 @@ func TestURLThatWasCopiedFromARequestIsRefusedWithTheRightOne(t *testing.T) {
 		check(t, got, err, credentials.Login{AuthURL: want, Token: "x"}, says)
 	}
 }
+
+func TestVariablesThatAreNotReadAreAWarning(t *testing.T) {
+	env := with(map[string]string{"OS_TOKEN": "x", "OS_VOLUME_API_VERSION": "3", "OS_REGIONNAME": "R", "HOME": "/"})
+	got, err := credentials.FromEnv(env, files)
+	check(t, got, err, credentials.Login{AuthURL: "http://k/v3", Token: "x", Warnings: []string{
+		`the environment: variable OS_REGIONNAME is unknown, and is ignored; did you mean "OS_REGION_NAME"?`,
+	}}, "")
+	const says = "the environment: OS_AUTH_URL, OS_TOKEN are not used: the login is that of the file cloud.conf"
+	env["OS_CLOUD"] = "one"
+	if said := credentials.UnusedVars(env, "cloud.conf"); len(said) != 1 || said[0] != says {
+		t.Errorf("%q, want %q", said, says)
+	}
+}

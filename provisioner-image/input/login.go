@@ -24,7 +24,9 @@ func readLogin(in Sources, c class) (credentials.Login, error) {
 	for _, name := range loginFiles(c) {
 		data, err := in.secret(name)
 		if err == nil {
-			return loginFrom(in, c, name, data)
+			login, err := loginFrom(in, c, name, data)
+			login.Warnings = append(login.Warnings, credentials.UnusedVars(in.Env, name)...)
+			return login, err
 		}
 		if c.cloudConfig != "" || !errors.Is(err, fs.ErrNotExist) {
 			return credentials.Login{}, err
