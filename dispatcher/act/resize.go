@@ -20,7 +20,7 @@ import (
 func (a *Actor) setResizeStage(ctx context.Context, o *observe.Observation, d decide.SetResizeStage) (err error) {
 	switch d.To {
 	case decide.ResizeInProgress:
-		_, err = a.patchResize(ctx, o, corev1.PersistentVolumeClaimControllerResizeInProgress, corev1.PersistentVolumeClaimResizing, "")
+		err = a.beginResize(ctx, o)
 	case decide.ResizeInfeasible:
 		_, err = a.patchResize(ctx, o, corev1.PersistentVolumeClaimControllerResizeInfeasible,
 			corev1.PersistentVolumeClaimControllerResizeError, infeasibleMessage(d.Run))
@@ -32,6 +32,20 @@ func (a *Actor) setResizeStage(ctx context.Context, o *observe.Observation, d de
 		err = a.setPVCapacity(ctx, o, d.Run)
 	case decide.ResizeRequested, decide.ResizeGrown, decide.ResizeDone: // observed, and never written
 		err = fmt.Errorf("no way to write the stage %d of a resize", d.To)
+	}
+	return err
+}
+
+// beginResize says that the volume grows, and whose refusal that replaces. external-resizer takes
+// every PV of its CSI driver (CanSupport in its pkg/resizer/csi_resizer.go), so it refuses what it
+// cannot expand on claims of ours, in turns with this.
+func (a *Actor) beginResize(ctx context.Context, o *observe.Observation) error {
+	wrote, err := a.patchResize(ctx, o, corev1.PersistentVolumeClaimControllerResizeInProgress, corev1.PersistentVolumeClaimResizing, "")
+	if wrote && o.View.IsRefusedByAnother() {
+		a.emit(o.Holder, o.PV, corev1.EventTypeWarning, reason.VolumeResizeFailed,
+			"the claim's status said that the volume cannot have the size, and no run of the dispatcher has said so: a csi-resizer, which takes every "+
+				"volume of its CSI driver, writes such a status. The expansion continues. Remedy: an administrator removes the container csi-resizer of "+
+				"that driver; kubectl get pvc "+o.Holder.Name+" -o yaml --show-managed-fields names the program that wrote the status")
 	}
 	return err
 }

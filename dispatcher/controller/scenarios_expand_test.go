@@ -253,6 +253,26 @@ func TestAnExpandThatFailsIsTriedAgainLaterAndLater(t *testing.T) {
 	})
 }
 
+// A csi-resizer takes every PV of its CSI driver. The claim says that its status is another
+// program's, and the volume grows all the same.
+func TestARefusalOfAnotherResizerIsToldAndDoesNotEndAnExpansion(t *testing.T) {
+	inWorld(t, func(w *world) {
+		refused := func(r *fakecluster.Run) fakecluster.Exit {
+			fakecluster.Update(w, fakecluster.Kubelet, w.Claim("data"), func(claim *corev1.PersistentVolumeClaim) {
+				claim.Status.AllocatedResourceStatuses = map[corev1.ResourceName]corev1.ClaimResourceStatus{corev1.ResourceStorage: infeasible}
+			})
+			return fakecluster.Fails(75, "claim: busy")(r)
+		}
+		w.SetUpExpandableGold(expanding(refused))
+		w.Start()
+		w.provisioned("data")
+		w.requestSize("2Gi")
+		w.Until("the claim has its size", time.Minute, w.hasSize("2Gi"))
+		w.MustEmit(onData, "VolumeResizeFailed", 1, "no run of the dispatcher has said so", "removes the container csi-resizer")
+		w.MustRun("provision", "expand", "expand")
+	})
+}
+
 // A run that failed may have made the volume larger all the same: it is brought to that size first.
 func TestARequestThatIsLoweredDuringAnExpandShrinksNothing(t *testing.T) {
 	inWorld(t, func(w *world) {

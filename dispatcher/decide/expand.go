@@ -55,6 +55,13 @@ func (v View) isToBeInfeasible(e *Run) bool {
 	return v.Now.Before(v.dueAfter(e, v.Expand)) || hasExhaustedAttempts(e, v.Expand)
 }
 
+// IsRefusedByAnother reports whether the claim's status says that the volume cannot have the size, and no
+// run that is known has said so.
+func (v View) IsRefusedByAnother() bool {
+	e := v.Newest(contract.Expand)
+	return v.Resize == ResizeInfeasible && (e == nil || !saysNotGrown(e.Outcome.Verdict))
+}
+
 // saysNotGrown reports whether a verdict of an expand says that this run has not grown the volume,
 // which is smaller than the size: it cannot have the size, or there is no room for it. Another
 // request takes effect then. After any other verdict the storage may have begun, and a quota counts
