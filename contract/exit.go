@@ -27,7 +27,7 @@ const (
 	// NotStarted is not an exit code: the container was never started, so it made nothing.
 	NotStarted Verdict = "NotStarted"
 	// Disrupted and Unknown are not exit codes: the pod was evicted or deleted, or no pod is left
-	// to read.
+	// to read, or its node does not know how the container ended.
 	Disrupted Verdict = "Disrupted"
 	Unknown   Verdict = "Unknown"
 	// Unlisted is not an exit code: a batch failed, or may have, and reported nothing about this

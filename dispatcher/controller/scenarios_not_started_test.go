@@ -84,3 +84,29 @@ func TestUndoBeforeAnotherAttemptWhenTheLastCouldNotStart(t *testing.T) {
 		w.MustRun("provision", "delete", "provision")
 	})
 }
+
+// The code of a node that does not know how the container ended is none of the image's: it is not the
+// one attempt that max-attempts allows.
+func TestARunWhoseEndItsNodeDoesNotKnowIsNotCounted(t *testing.T) {
+	for _, end := range []fakecluster.Exit{
+		{Code: 255, Reason: "Unknown"},
+		{Code: 137, Reason: "ContainerStatusUnknown"},
+	} {
+		t.Run(end.Reason, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				halfway := func(r *fakecluster.Run) fakecluster.Exit { r.CreateVolume(); return end }
+				w.SetUpGold(fakecluster.Script(halfway), "max-attempts", "1")
+				w.Start()
+				w.CreateClaim("data")
+				w.Until("the claim is bound", time.Minute, w.IsBound("data"))
+				w.MustRun("provision", "provision")
+				w.MustContain(onData, "ProvisioningFailed", []string{
+					"Unknown (" + end.Reason + ", its node does not know how its container ended)",
+					"next attempt in 10s",
+				})
+				w.MustEmit(onData, "Stalled", 0)
+				w.MustShow(map[string]string{"attempts": "1", "result": "succeeded"})
+			})
+		})
+	}
+}

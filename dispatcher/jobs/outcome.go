@@ -14,7 +14,7 @@ import (
 type Outcome struct {
 	Verdict  contract.Verdict `json:"verdict"`
 	ExitCode *int32           `json:"exitCode,omitempty"`
-	// Reason as Kubernetes says it: OOMKilled, Evicted, DeadlineExceeded.
+	// Reason as Kubernetes says it: OOMKilled, Evicted, DeadlineExceeded, Unknown.
 	Reason string `json:"reason,omitempty"`
 	// Message is the end of the container's output, printable, at most 1024 bytes.
 	Message string `json:"message,omitempty"`
@@ -47,6 +47,8 @@ func (o Outcome) whyNotStarted() string {
 // String returns how a run ended in a few words, such as "exit code 75".
 func (o Outcome) String() string {
 	switch {
+	case o.Verdict == contract.Unknown && o.Reason != "":
+		return o.Reason + ", its node does not know how its container ended"
 	case o.Verdict == contract.Unknown:
 		return "its pod no longer exists"
 	case o.Verdict == contract.Disrupted:

@@ -63,10 +63,14 @@ func wasRejectedLate(job *batchv1.Job, pod *corev1.Pod) bool {
 }
 
 // couldNotStart reports whether the runtime has created the container and could not start its
-// program, as where that does not exist. Such a container has an exit code, and no time of a start.
+// program, as where that does not exist. Such a container has an exit code, and no time of a start:
+// cri-dockerd shows that of its creation instead (toRuntimeAPIContainerStatus, ContainerStatus).
 func couldNotStart(pod *corev1.Pod) bool {
 	t := terminatedState(pod)
-	return t != nil && isStartError(t.Reason) && t.StartedAt.Unix() <= 0 && !mayHaveStarted(t.Message)
+	if t == nil || !isStartError(t.Reason) || mayHaveStarted(t.Message) {
+		return false
+	}
+	return t.StartedAt.Unix() <= 0 || t.Reason == containerCannotRun
 }
 
 // mayHaveStarted reports whether containerd does not know if the program runs: the request to start

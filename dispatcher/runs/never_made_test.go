@@ -42,7 +42,7 @@ func TestARunThatNeverStartedHasMadeNothing(t *testing.T) {
 		"rejected by a kubelet that was restarted meanwhile": {
 			failed(),
 			[]*corev1.Pod{exited(1, "", neverRan, because("NodeAffinity", "no"), func(p *corev1.Pod) { p.Status.StartTime = new(metav1.NewTime(ended.Add(-90 * time.Second))) })},
-			runs.Outcome{Verdict: contract.TryAgain, Reason: "NodeAffinity", Message: "no", Finished: ended},
+			runs.Outcome{Verdict: contract.Unknown, Reason: "NodeAffinity", Message: "no", Finished: ended},
 		},
 		"of a lost node's pod a rejection may be no end": {
 			failed(),
@@ -57,7 +57,8 @@ func TestARunThatNeverStartedHasMadeNothing(t *testing.T) {
 		"another runtime could not": {
 			failed(),
 			[]*corev1.Pod{exited(127, "no such file", startError, func(p *corev1.Pod) {
-				p.Status.ContainerStatuses[1].State.Terminated.Reason, p.Status.ContainerStatuses[1].State.Terminated.StartedAt = "ContainerCannotRun", metav1.Time{}
+				t := p.Status.ContainerStatuses[1].State.Terminated
+				t.Reason, t.StartedAt = "ContainerCannotRun", t.FinishedAt
 			})},
 			runs.Outcome{Verdict: contract.NotStarted, Reason: "ContainerCannotRun", Message: "no such file", Finished: ended},
 		},
@@ -65,7 +66,8 @@ func TestARunThatNeverStartedHasMadeNothing(t *testing.T) {
 			failed(),
 			[]*corev1.Pod{exited(128, "failed to start containerd task \"1\": context deadline exceeded", startError)},
 			runs.Outcome{
-				Verdict: contract.TryAgain, ExitCode: new(int32(128)), Message: "failed to start containerd task \"1\": context deadline exceeded", Finished: ended,
+				Verdict: contract.Unknown, Reason: "StartError",
+				Message: "failed to start containerd task \"1\": context deadline exceeded", Finished: ended,
 			},
 		},
 		"a container that started and says StartError": {
@@ -73,7 +75,7 @@ func TestARunThatNeverStartedHasMadeNothing(t *testing.T) {
 			[]*corev1.Pod{exited(128, "", startError, func(p *corev1.Pod) {
 				p.Status.ContainerStatuses[1].State.Terminated.StartedAt = metav1.NewTime(ended.Add(-time.Second))
 			})},
-			runs.Outcome{Verdict: contract.TryAgain, ExitCode: new(int32(128)), Finished: ended},
+			runs.Outcome{Verdict: contract.Unknown, Reason: "StartError", Finished: ended},
 		},
 		"it could not start, and its sidecar runs on": {
 			jobThat("", ""),

@@ -316,9 +316,13 @@ func readEnd(out *Outcome, job *batchv1.Job, pod *corev1.Pod, byItself bool) {
 	switch {
 	case wasNeverMade(pod) && !wasRejectedLate(job, pod):
 		readNeverMade(out, pod)
+	case unknownEnd(pod) != "":
+		out.Verdict, out.ExitCode, out.Reason = contract.Unknown, nil, unknownEnd(pod)
 	case byItself:
 	case wasDisrupted(pod):
 		out.Verdict = contract.Disrupted
+	case isRejected(pod):
+		out.Verdict = contract.Unknown // by a kubelet that had started it, see wasRejectedLate
 	case pod.Status.Phase == corev1.PodFailed && (terminatedState(pod) == nil || pod.Status.Reason != ""):
 		out.Verdict = contract.TryAgain // evicted for its own resource usage, or past its deadline
 	}

@@ -87,6 +87,13 @@ func because(reason, message string) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) { pod.Status.Reason, pod.Status.Message = reason, message }
 }
 
+// unknownBy makes the code one of a node that does not know how the container ended.
+func unknownBy(reason string) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) {
+		pod.Status.ContainerStatuses[1].State.Terminated.Reason = reason
+	}
+}
+
 func oom(pod *corev1.Pod) { pod.Status.ContainerStatuses[1].State.Terminated.Reason = "OOMKilled" }
 
 // neverMade leaves the status of the containers as the kubelet does if it could not create them.
@@ -169,6 +176,84 @@ func TestFailuresHaveTheirVerdict(t *testing.T) {
 			failed(),
 			[]*corev1.Pod{exited(143, "half done", disrupted)},
 			runs.Outcome{Verdict: contract.Disrupted, ExitCode: new(int32(143)), Message: "half done", Finished: ended},
+		},
+		"containerd does not know how it ended": {
+			failed(),
+			[]*corev1.Pod{exited(255, "half done", unknownBy("Unknown"))},
+			runs.Outcome{
+				Verdict: contract.Unknown, Reason: "Unknown", Message: "half done", Finished: ended,
+			},
+		},
+		"the kubelet does not know how it ended": {
+			failed(),
+			[]*corev1.Pod{exited(137, "", unknownBy("ContainerStatusUnknown"))},
+			runs.Outcome{
+				Verdict: contract.Unknown, Reason: "ContainerStatusUnknown", Finished: ended,
+			},
+		},
+		"it was not yet said that the kubelet does not know": {
+			failed(),
+			[]*corev1.Pod{exited(137, "", waits, func(pod *corev1.Pod) {
+				pod.Status.ContainerStatuses[1].LastTerminationState.Terminated =
+					&corev1.ContainerStateTerminated{
+						ExitCode: 137, Reason: "ContainerStatusUnknown",
+					}
+			})},
+			runs.Outcome{
+				Verdict: contract.Unknown, Reason: "ContainerStatusUnknown", Finished: ended,
+			},
+		},
+		"nobody knows how an init container ended": {
+			failed(),
+			[]*corev1.Pod{exited(1, "", waits, func(pod *corev1.Pod) {
+				unknown := corev1.ContainerStateTerminated{ExitCode: 255, Reason: "Unknown"}
+				pod.Status.InitContainerStatuses = []corev1.ContainerStatus{{
+					Name: "init", State: corev1.ContainerState{Terminated: &unknown},
+				}}
+			})},
+			runs.Outcome{Verdict: contract.Unknown, Reason: "Unknown", Finished: ended},
+		},
+		"not known, and its node was away until the Job's deadline": {
+			deadline(),
+			[]*corev1.Pod{exited(255, "", unknownBy("Unknown"), deletedByHand)},
+			runs.Outcome{Verdict: contract.Unknown, Reason: "Unknown", Finished: ended},
+		},
+		"not known, and its node was away until the pod's deadline": {
+			failed(),
+			[]*corev1.Pod{
+				exited(255, "", unknownBy("Unknown"), because("DeadlineExceeded", "late")),
+			},
+			runs.Outcome{
+				Verdict: contract.Unknown, Reason: "Unknown", Message: "late", Finished: ended,
+			},
+		},
+		"not known, and a sidecar runs on": {
+			jobThat("", ""),
+			[]*corev1.Pod{exited(255, "", unknownBy("Unknown"), beside(corev1.PodRunning))},
+			runs.Outcome{Verdict: contract.Unknown, Reason: "Unknown", Finished: now},
+		},
+		"255 by the image itself counts": {
+			failed(),
+			[]*corev1.Pod{exited(255, "", unknownBy("Error"))},
+			runs.Outcome{
+				Verdict: contract.TryAgain, ExitCode: new(int32(255)), Finished: ended,
+			},
+		},
+		"preempted is nobody's fault": {
+			failed(),
+			[]*corev1.Pod{exited(137, "", disrupted, because("Preempting", "by a critical pod"))},
+			runs.Outcome{
+				Verdict: contract.Disrupted, ExitCode: new(int32(137)), Reason: "Preempting",
+				Message: "by a critical pod", Finished: ended,
+			},
+		},
+		"shut down with its node is nobody's fault": {
+			failed(),
+			[]*corev1.Pod{exited(137, "", disrupted, because("Terminated", "node shutdown"))},
+			runs.Outcome{
+				Verdict: contract.Disrupted, ExitCode: new(int32(137)), Reason: "Terminated",
+				Message: "node shutdown", Finished: ended,
+			},
 		},
 		"a refusal cut short by a drain is none": {
 			failed(),

@@ -55,7 +55,7 @@
 //   - Job controller: a suspended Job's pods are not deleted (manageJob, jobSuspended). A test that suspends a Job deletes
 //     them itself.
 //   - Kubelet: restarts of containers (restartPolicy is Never, and the template may not say otherwise), probes, init
-//     containers but for the time they take, ContainerStatusUnknown after a reboot.
+//     containers but for the time they take.
 //   - Kubelet: the exit code of a container that is killed is 137 at once: no container ends well in its grace period,
 //     unless it ends before. A container with phases works on until the grace period has passed, which is worse.
 //   - Garbage collector of pods and taint eviction: an act of the simulation (test/sim), with their conditions.

@@ -36,10 +36,12 @@ type Image struct {
 	StartFails, Rejected string
 }
 
-// Exit is how a container ends.
+// Exit is how a container ends. Reason is what its node says of it, if that is no end of a program:
+// Unknown or ContainerStatusUnknown after the node had no power.
 type Exit struct {
 	Code    int32
 	Message string
+	Reason  string
 }
 
 // Run is what a container does for one claim.
@@ -153,14 +155,14 @@ func Always(step func(*Run) Exit) func(*Run) Exit {
 
 // Fails ends at once, with nothing made.
 func Fails(code int32, message string) func(*Run) Exit {
-	return func(*Run) Exit { return Exit{code, message} }
+	return func(*Run) Exit { return Exit{Code: code, Message: message} }
 }
 
 // Halfway makes the volume and fails before there is a PV.
 func Halfway(code int32) func(*Run) Exit {
 	return func(r *Run) Exit {
 		r.CreateVolume()
-		return Exit{code, "claim: halfway"}
+		return Exit{Code: code, Message: "claim: halfway"}
 	}
 }
 

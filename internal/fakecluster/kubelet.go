@@ -172,7 +172,7 @@ func (c *Cluster) setEnd(p *corev1.Pod, exit Exit) {
 	p.Status.ContainerStatuses = []corev1.ContainerStatus{{
 		Name: contract.Container, ContainerID: "containerd://" + p.Name,
 		State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
-			ExitCode: exit.Code, Message: exit.Message, StartedAt: *cmp.Or(p.Status.StartTime, new(metav1.Time)), FinishedAt: c.nowAt(p),
+			ExitCode: exit.Code, Reason: exit.Reason, Message: exit.Message, StartedAt: *cmp.Or(p.Status.StartTime, new(metav1.Time)), FinishedAt: c.nowAt(p),
 		}},
 	}}
 }
