@@ -2,6 +2,7 @@ package controller_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -86,4 +87,28 @@ func TestADescribedPVThatTheAPIServerRefusesIsAFailure(t *testing.T) {
 		w.Until("the claim is bound", time.Hour, w.IsBound("data"))
 		w.MustRun("provision")
 	})
+}
+
+// Only a run that ends with 0 describes a PV. What another one said is its message, and no text that
+// is not JSON.
+func TestTheOutputOfARunThatFailedIsNoDescription(t *testing.T) {
+	for name, end := range map[string]fakecluster.Exit{
+		"refused":      {Code: 65, Message: "claim: no such export"},
+		"failed":       {Code: 75},
+		"its node off": {Code: 255, Reason: "Unknown"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				fails := func(*fakecluster.Run) fakecluster.Exit { return end }
+				w.SetUpGold(fakecluster.Script(fails, describes), "write-pv", "dispatcher", "service-account-name", "")
+				w.Start()
+				w.CreateClaim("data")
+				w.Until("the claim is bound", time.Hour, w.IsBound("data"))
+				emitted := w.Events.About(onData, "ProvisioningFailed")
+				if len(emitted) != 1 || strings.Contains(emitted[0].Note, "must write") {
+					w.T.Errorf("the events are %v", emitted)
+				}
+			})
+		})
+	}
 }

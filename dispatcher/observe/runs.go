@@ -101,7 +101,9 @@ func (b *Observer) observeOutcome(run *decide.Run, uid string, job *batchv1.Job,
 	}
 	run.Outcome = runs.ReadFor(job, uid, pods, b.Clock.Now())
 	run.Output = outputOf(job, *run, pods)
-	if run.DescribesPV && run.Verb == contract.Provision {
+	// Any other output is no description: the message of a run that failed was once called one that
+	// is not JSON.
+	if run.DescribesPV && run.Verb == contract.Provision && run.Outcome.Verdict == contract.Done {
 		description, err := runs.Description(pods)
 		if err != nil {
 			run.Refused = err.Error()
