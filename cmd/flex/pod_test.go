@@ -2,9 +2,16 @@ package main
 
 import (
 	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
+	"math/big"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -130,6 +137,34 @@ func (p *pod) serveBy(handler http.Handler) {
 	p.write("account/token", token)
 	p.write("account/ca.crt", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})))
 	p.env["FLEX_KUBE_API"] = server.URL
+}
+
+// serveAtNoLoopback makes a handler the API server of a pod. Go asks no proxy for an address of the
+// loopback interface. This one is none, and Linux connects it to this machine.
+func (p *pod) serveAtNoLoopback(handler http.Handler) {
+	p.t.Helper()
+	address := net.IPv4zero
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	must(p.t, err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), IPAddresses: []net.IP{address},
+		NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
+	}
+	cert, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	must(p.t, err)
+	server := httptest.NewUnstartedServer(handler)
+	server.TLS = &tls.Config{
+		Certificates: []tls.Certificate{{Certificate: [][]byte{cert}, PrivateKey: key}},
+		MinVersion:   tls.VersionTLS12,
+	}
+	server.StartTLS()
+	p.t.Cleanup(server.Close)
+	_, port, err := net.SplitHostPort(server.Listener.Addr().String())
+	must(p.t, err)
+	p.write("account/token", token)
+	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert})
+	p.write("account/ca.crt", string(authority))
+	p.env["FLEX_KUBE_API"] = "https://" + net.JoinHostPort(address.String(), port)
 }
 
 // says answers a request by a Status.

@@ -4,9 +4,13 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"reflect"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -311,6 +315,32 @@ func TestWithoutATokenThePVIsDescribed(t *testing.T) {
 			want, _ := decode([]byte(test.message))
 			if code != contract.ExitDone || err != nil || !reflect.DeepEqual(got, want) {
 				t.Errorf("exit %d: %s: %s", code, &p.says, p.message())
+			}
+		})
+	}
+}
+
+// A cluster behind a proxy gives each pod its variables. The API server's address is one of the
+// cluster, which no proxy reaches, and NO_PROXY need not name it. Each case is a process of its own,
+// since Go reads these variables once.
+func TestTheAPIServerIsAskedWithoutTheProxyOfTheEnvironment(t *testing.T) {
+	for _, variable := range []string{"HTTPS_PROXY", "https_proxy"} {
+		t.Run(variable, func(t *testing.T) {
+			var throughProxy atomic.Int32
+			proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				throughProxy.Add(1)
+				w.WriteHeader(http.StatusForbidden)
+			}))
+			t.Cleanup(proxy.Close)
+			p := newPod(t, contract.Provision, 1)
+			p.serveAtNoLoopback(&kubernetes{t: t, pvs: map[string]string{}})
+			p.env[variable] = proxy.URL
+			bin := programs(t)
+			cmd := exec.CommandContext(t.Context(), filepath.Join(bin, "flex"), "pv", nfs)
+			cmd.Env = p.environ(bin)
+			said, err := cmd.CombinedOutput()
+			if code := exitOf(t, err); code != contract.ExitDone || throughProxy.Load() != 0 {
+				t.Errorf("exit %d, %d requests to the proxy: %s", code, throughProxy.Load(), said)
 			}
 		})
 	}

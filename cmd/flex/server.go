@@ -64,8 +64,9 @@ func (in *container) server() (*server, error) {
 	return &server{
 		url: strings.TrimSuffix(address, "/"), token: strings.TrimSpace(string(token)), sleep: in.sleep,
 		client: &http.Client{
-			Timeout:       patience,
-			Transport:     &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: &tls.Config{RootCAs: trusted, MinVersion: tls.VersionTLS12}},
+			Timeout: patience,
+			// The proxy of the environment is that of the storage, and need not reach the API server.
+			Transport:     &http.Transport{TLSClientConfig: &tls.Config{RootCAs: trusted, MinVersion: tls.VersionTLS12}},
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 	}, nil
