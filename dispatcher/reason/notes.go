@@ -69,11 +69,17 @@ var NotSupported = Note{
 	"move the volume to a revision that supports delete and reaches the same storage: kubectl flex move PV --to=newest. If it has no PersistentVolume, or is to be kept, see docs/troubleshoot.md#deletenotsupported",
 }
 
-// RefusedWrite says that the API server refuses a write of the dispatcher.
+// RefusedWrite says that the API server refuses a write of the dispatcher. The words of a quota are
+// those of k8s.io/apiserver's pkg/admission/plugin/resourcequota (CheckRequest).
 func RefusedWrite(cause string) Note {
+	remedy := "let policies, webhooks and RBAC allow this write of the dispatcher"
+	if strings.Contains(cause, "exceeded quota: ") {
+		remedy = "raise that ResourceQuota, or delete it, in the namespace of the object"
+	}
 	return Note{
 		abridge(cause, mostQuoted),
-		"let policies, webhooks and RBAC allow this write of the dispatcher. The dispatcher tries it again every minute, and continues with everything that does not depend on it",
+		remedy + ". The dispatcher tries the write again every minute, and continues with everything " +
+			"that does not depend on it",
 	}
 }
 
@@ -236,6 +242,11 @@ func CouldNotStart(why, message string) Note {
 // writes its PV. A storage may have said the same words.
 const MayNotWritePVs = "by its output the container may not read or write PersistentVolumes: if the API server has refused that, an administrator must bind its ServiceAccount to the " +
 	"ClusterRole flex-provisioner-volumes"
+
+// OtherArchitecture says that a program of an image may be none for its node, by the output.
+const OtherArchitecture = "by its output the image, or a program in it, may be built for another " +
+	"architecture than that of the node, or be a script without a first line with #!: an administrator " +
+	"must correct the image, or select other nodes by kubernetes.io/arch in the config's node-selector"
 
 // Rejected says that the kubelet did not admit the pod of a run.
 func Rejected(why, message string) Note {

@@ -61,6 +61,9 @@ func MessageParts(out Outcome, job *batchv1.Job) (parts []string) {
 	if writesPV := !jobs.RecordOf(job, jobs.UIDs(job)[0]).DescribesPV; writesPV && lacksPermission(out.Message) {
 		parts = append(parts, reason.MayNotWritePVs)
 	}
+	if isNoProgram(out.Message) {
+		parts = append(parts, reason.OtherArchitecture)
+	}
 	if message := contract.ForClaim(out.Message); message != "" {
 		parts = append(parts, message)
 	}
@@ -74,6 +77,12 @@ func WhereOutput(out Outcome, job *batchv1.Job) string {
 		return ""
 	}
 	return fmt.Sprintf("an administrator finds its output by kubectl -n %s describe job %s", job.Namespace, job.Name)
+}
+
+// isNoProgram reports whether the kernel took a file of a run for no program, as its output says. An
+// image may say the same of a program that it starts, so the run counts as any other.
+func isNoProgram(output string) bool {
+	return strings.Contains(strings.ToLower(output), "exec format error")
 }
 
 // lacksPermission reports whether the API server has refused a container what it needs for a PV, as

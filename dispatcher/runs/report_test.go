@@ -50,3 +50,19 @@ func TestALackOfPermissionsNamesTheRole(t *testing.T) {
 		t.Errorf("of a container without a token is said %q", said)
 	}
 }
+
+// The kernel's words are the container's output, with exit code 1, as runc leaves them.
+func TestAClaimSaysThatItsImageMayBeForAnotherArchitecture(t *testing.T) {
+	for output, want := range map[string]bool{
+		"exec /provision: exec format error":                            true,
+		"/bin/tool: cannot execute binary file: Exec format error":      true,
+		"format error in the answer of the filer":                       false,
+		"claim: the storage has a format error, which exec cannot help": false,
+	} {
+		out := runs.Outcome{Verdict: contract.TryAgain, ExitCode: new(int32(1)), Message: output}
+		said := strings.Join(runs.MessageParts(out, &batchv1.Job{}), "; ")
+		if got := strings.Contains(said, "built for another architecture"); got != want {
+			t.Errorf("of %q is said %q", output, said)
+		}
+	}
+}
