@@ -31,7 +31,7 @@ func (d *Dispatcher) Explain(ctx context.Context, uid types.UID) (*Report, error
 		r.adopt(of)
 	}
 	if d.idle != "" && r.State == Working {
-		r.State, r.Cause = Failed, d.idle+", so no claim is served"
+		r.State, r.Cause = Failed, d.idle+", so no volume is created, expanded or deleted"
 		r.Remedy = fmt.Sprintf("kubectl --namespace=%s get pods,events", d.At.Namespace)
 	}
 	return r, nil

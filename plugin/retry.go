@@ -56,7 +56,9 @@ func (a *asked) retry(ctx context.Context, name string) (string, error) {
 // Job's name.
 func (d *Dispatcher) Retry(ctx context.Context, r *Report) (string, error) {
 	if len(r.Runs) == 0 {
-		return "", errors.New("no Job exists, so no attempt has failed: kubectl flex why says what the claim waits for")
+		return "", errors.New("no Job exists, so no attempt has failed: kubectl flex why " +
+			"says what the claim waits for. A write that the API server has refused is tried again " +
+			"every minute, also without a command")
 	}
 	o, action, err := d.next(ctx, types.UID(cmp.Or(r.made, r.UID)), observe.Hint{})
 	if err != nil {

@@ -303,7 +303,7 @@ func (p *printer) status(s *Status) error {
 		}
 	}
 	if s.Idle != "" {
-		p.printf("\n%s, so no claim is served\n", s.Idle)
+		p.printf("\n%s, so no volume is created, expanded or deleted\n", s.Idle)
 	}
 	return p.err
 }

@@ -91,7 +91,7 @@ func (f *Resolver) noConfig(class, namespace string) reason.Note {
 		near, remedy := f.nearConfig(class, namespace)
 		return reason.Note{
 			Cause: fmt.Sprintf("the class %s has no provisioner config%s", class, near),
-			Remedy: fmt.Sprintf("%screate a ConfigMap in the namespace %s with the labels %s=%s and %s=%s, and at least the keys image, verbs and service-account-name",
+			Remedy: fmt.Sprintf("%screate a ConfigMap in the namespace %s with the labels %s=%s and %s=%s, and at least the keys image, verbs and, unless write-pv is dispatcher, service-account-name",
 				remedy, namespace, contract.LabelType, contract.TypeConfig, contract.LabelStorageClass, class),
 		}
 	}
