@@ -17,7 +17,7 @@ const minName = 8
 
 // mostAlike is in how many volume sources a name is looked for. Where more have all of its words, it
 // may be in one of them. A storage that lists names of such words once took minutes of an audit for
-// each thousand.
+// each thousand (TestNamesThatManySourcesContainAreLookedForInFew).
 const mostAlike = 100
 
 // holders are PVs of any origin and name, by what makes one that of a listed volume.

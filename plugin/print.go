@@ -140,7 +140,8 @@ func (p *printer) line(key, text string) {
 }
 
 // linesOf returns the lines of a text, each without the blanks that a reader does not need: so many
-// that the rest begins at the left edge of a terminal once showed another remedy there.
+// that the rest begins at the left edge of a terminal once showed another remedy there
+// (TestBlanksBringNoTextOfOthersToTheLeftEdge).
 func linesOf(text string) (out []string) {
 	for line := range strings.SplitSeq(strings.TrimSpace(text), "\n") {
 		out = append(out, quote.Line(line))

@@ -13,8 +13,8 @@ import (
 )
 
 // granted are the verbs of the dispatcher's shipped roles, by resource. It leaves out in which
-// namespaces they hold, which Forbidden stands for, and names of resources. Without it the dispatcher
-// once read Jobs by a verb that its role does not have, and every test passed.
+// namespaces they hold, which Forbidden stands for, and names of resources. Without it a test
+// would pass although the dispatcher used a verb that its role does not have.
 var granted = sync.OnceValue(func() map[string][]string {
 	out := map[string][]string{"selfsubjectaccessreviews": {"create"}} // every account may
 	for document := range strings.SplitSeq(deploy.DispatcherRoles, "\n---\n") {

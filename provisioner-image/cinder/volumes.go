@@ -236,7 +236,7 @@ func toVolume(v *volumes.Volume) volume.Volume {
 
 // checkIDs returns an error if an answer about a volume has an ID that is none. Events name commands
 // for administrators with it, and a storage in the hands of an attacker once wrote the rest of the
-// command.
+// command (TestAnIDThatIsNoneIsAnError).
 func checkIDs(v volume.Volume) error {
 	err := checkID(v.ID)
 	for _, id := range v.Exports {

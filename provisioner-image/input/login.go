@@ -69,7 +69,8 @@ func loginFrom(in Sources, c class, name string, data []byte) (credentials.Login
 }
 
 // fileName matches what may be the name of a file, and is repeated in errors. A client key that was written
-// in the place of its file's name once stood in the events of every claim.
+// in the place of its file's name once stood in the events of every claim
+// (TestAKeyInThePlaceOfItsFileIsNotRepeated).
 var fileName = regexp.MustCompile(`^[A-Za-z0-9._/-]{1,100}$`)
 
 // secret reads a file of the config's files-from-secret. The image has no other files, so a path,

@@ -44,7 +44,8 @@ func spec(in Sources, r contract.Request, c class) (volume.Spec, error) {
 
 // asked returns the size and the hints that the claim's user asks for, as far as a verb needs them.
 // An undo has the request of its run: a wrong hint, for which that run was refused, once kept every
-// undo from removing what an earlier run had made.
+// undo from removing what an earlier run had made
+// (TestUndoOfAClaimWhoseRequestWasRefusedRemovesWhatAnEarlierRunMade).
 func asked(verb contract.Verb, r contract.Request, c class) (gib int, hints map[string]any, err error) {
 	if verb == contract.Provision {
 		if hints, err = schedulerHints(r, c); err != nil {

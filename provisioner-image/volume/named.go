@@ -28,7 +28,8 @@ func (k *Keeper) named(ctx context.Context, n Named, doing string) (Volume, erro
 // that the login reaches, and one that says nothing of a claim may be the disk of a server: a thief
 // of any provisioner's token could once have it deleted. The config's key adopt proves nothing
 // here: the claim's name comes from the PV, and a thief who wrote there the name of another claim
-// once had the volume deleted that adopt named for that claim.
+// once had the volume deleted that adopt named for that claim
+// (TestNoVolumeIsTouchedThatDoesNotSayWhoseItIs).
 func (n Named) check(v Volume, doing string) error {
 	refusal := func(why string, cause error) error {
 		return &Error{Kind: Misconfigured, Doing: doing + " " + v.ID + ", which the PV names", Said: "by its metadata the volume " + why, Err: cause}

@@ -90,9 +90,13 @@ func kindOf(answer gophercloud.ErrUnexpectedResponseCode, special Kinds) volume.
 	}
 	switch {
 	case kind == volume.Gone && !IsOfAResource(answer.Body):
-		return volume.Unavailable // an ingress once answered so for minutes, and volumes counted as deleted
+		// An ingress once answered so for minutes, and volumes counted as deleted
+		// (TestAProxysNotFoundIsNoDeletion).
+		return volume.Unavailable
 	case answer.Actual == http.StatusRequestEntityTooLarge && !isOfQuota(answer.Body):
-		return volume.Unavailable // a GET after an extend was answered so, and a volume that had grown counted as one that had not
+		// A GET after an extend was answered so, and a volume that had grown counted as one that had
+		// not (TestALimitOfRequestsDoesNotSayThatNothingHasGrown).
+		return volume.Unavailable
 	default:
 		return kind
 	}

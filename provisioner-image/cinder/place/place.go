@@ -73,7 +73,8 @@ type Endpoint struct{ URL, Region string }
 // Endpoints returns the addresses of Cinder in the catalog that keystone has sent, in all regions or in
 // one. An address without a version is one of the third: every supported Cinder has it. Cinder is not
 // asked for its versions, as V3Endpoint in gophercloud's openstack/endpoint.go does: a Cinder that was
-// down during the login was once taken for a catalog without one, and a proxy need not pass that request.
+// down during the login was once taken for a catalog without one
+// (TestCinderThatIsDownAtTheLoginIsNoFaultOfTheCatalog), and a proxy need not pass that request.
 func Endpoints(provider *gophercloud.ProviderClient, region string, to gophercloud.Availability) []Endpoint {
 	token, ok := provider.GetAuthResult().(loggedIn)
 	if !ok {
