@@ -26,7 +26,7 @@ func (a *Actor) Confirm(ctx context.Context, o *observe.Observation, run decide.
 
 // recheckChanged is how soon a run is judged again, one of whose PVs has changed. The watch
 // enqueues the claim of that PV, which need not be the one that confirms: a batch of deletes once
-// waited for its Job's deadline.
+// waited for its Job's deadline (TestABatchOfDeletesIsConfirmedAfterAConflict).
 const recheckChanged = 200 * time.Millisecond
 
 func (a *Actor) confirm(ctx context.Context, o *observe.Observation, run decide.Run, members []*observe.Observation) (Result, error) {

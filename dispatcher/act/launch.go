@@ -208,7 +208,8 @@ func setTopology(r *contract.Request, node resolve.NodeTopology) {
 const slotAfter = 5 * time.Minute
 
 // awaitSlot adds a UID to the queue of its class. After a while it reports what has the slots: one
-// that is never released once kept a class from all service, and no event said so.
+// that is never released once kept a class from all service, and no event said so
+// (TestPodWithoutAJobOnALostNodeHoldsNoSlotForEver).
 func (a *Actor) awaitSlot(o *observe.Observation, d decide.AwaitSlot) Result {
 	cfg, since := o.ConfigFor(d.Verb).Config, d.Due
 	if since.IsZero() {

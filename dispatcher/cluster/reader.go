@@ -147,7 +147,8 @@ func (l live) Jobs(ctx context.Context, uid types.UID) ([]*batchv1.Job, error) {
 
 // withoutLabel adds the Jobs of a claim that have lost its label, and that the caches find by their
 // annotation. A claim once hung whose Job another client had so changed: nothing was decided on the
-// caches alone, and the API server showed no Job. They are listed, since the role has no "get".
+// caches alone, and the API server showed no Job (TestAJobWithoutTheLabelOfItsClaimIsRecorded).
+// They are listed, since the role has no "get".
 func (l live) withoutLabel(ctx context.Context, uid types.UID, out []*batchv1.Job) ([]*batchv1.Job, error) {
 	for _, known := range l.caches.Jobs.By(ByUID, string(uid)) {
 		if slices.ContainsFunc(out, func(job *batchv1.Job) bool { return job.UID == known.UID }) {

@@ -60,7 +60,8 @@ func (c *Caches) KeepWarning(job *batchv1.Job, w *runs.Warning) {
 
 // Whoever may create events in a namespace, as every kubelet may in all, writes any number about any
 // pod, and the core API limits no message. One look at 455 events of 1.4 MB once ended the
-// dispatcher. The kubelet's own are of one or two KiB, and it writes few about one pod.
+// dispatcher (TestOnlyACauseIsLostByLargeEvents). The kubelet's own are of one or two KiB, and it
+// writes few about one pod.
 const (
 	mostEvents     = 20
 	mostEventBytes = 256 << 10

@@ -18,7 +18,7 @@ import (
 
 // Whoever edits a ConfigMap must not stop the classes of all others. A small pod-template with
 // aliases once cost hundreds of MiB, and a larger one ended the dispatcher, and after it each next
-// leader.
+// leader (TestAnchorsAndAliasesInATemplateAreRefused).
 const (
 	// MaxData is the largest size of a ConfigMap's keys and values together, in bytes. Nothing
 	// larger can be without a fault, if only what follows has a sensible size. So the caches keep
@@ -151,7 +151,8 @@ func checkTree(n *yaml.Node, depth int) error {
 var quantityFields = []string{"limits", "requests", "overhead", "sizeLimit", "divisor"}
 
 // costlyQuantity returns a text in a decoded value that is not to be parsed as a quantity, if there
-// is one. One of a few characters once stopped the classes of every namespace.
+// is one. One of a few characters once stopped the classes of every namespace
+// (TestAQuantityWithALongExponentIsRefused).
 func costlyQuantity(value any, isQuantity bool) (string, bool) {
 	switch v := value.(type) {
 	case string:

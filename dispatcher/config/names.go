@@ -19,7 +19,8 @@ const (
 	SelectManaged = LabelManagedBy + "=" + ManagedBy
 	// LabelProvisioner holds, on Jobs and pods, the name of the dispatcher's provisioner, or a hash of
 	// a name that no label can have: the dispatchers of two provisioners may share a config namespace,
-	// and one of them once cancelled the other's Jobs as unwanted.
+	// and one of them once cancelled the other's Jobs as unwanted
+	// (TestTwoProvisionersShareAConfigNamespace).
 	LabelProvisioner = contract.LabelProvisioner
 	// LabelClass holds a hash of the storage class's name, since a class's name may be longer than
 	// a label's value.

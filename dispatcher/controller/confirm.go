@@ -48,7 +48,8 @@ func (c *Controller) confirm(ctx context.Context, o *observe.Observation, run de
 }
 
 // leaveOut leaves a claim of a batch that cannot be observed to its own reconciliation. Such an error was
-// once reported on the first claim of the batch, which was another tenant's.
+// once reported on the first claim of the batch, which was another tenant's
+// (TestTheGrantsOfATenantHoldUpNoClaimOfItsBatch).
 func (c *Controller) leaveOut(ctx context.Context, uid types.UID, err error) {
 	klog.FromContext(ctx).Error(err, "Failed to observe a claim of a batch", "uid", uid)
 	c.queue.Add(uid)

@@ -268,7 +268,8 @@ const failuresReported = 8
 
 // reportRepeated reports an error that comes again and again. A webhook that does not answer fails
 // each write with what looks like a fault of the API server, and claims once waited for it without
-// an event. A refused write is reported where it is refused.
+// an event (TestAWriteWhoseWebhookDoesNotAnswerIsReported). A refused write is reported where it is
+// refused.
 func (c *Controller) reportRepeated(o *observe.Observation, action decide.Action, err error) {
 	if err != nil && !patch.IsRefused(err) && !errors.Is(err, context.Canceled) && c.queue.NumRequeues(o.UID) >= failuresReported {
 		c.actor.ReportFailed(o, action, err)

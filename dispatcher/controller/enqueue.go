@@ -25,8 +25,8 @@ func (c *Controller) enqueue(uid types.UID) {
 	}
 }
 
-// quietAfter debounces changes that need no immediate action. In a burst each claim was once
-// reconciled twelve times, for each step of its Job's pod and of its binding.
+// quietAfter debounces changes that need no immediate action. Without it a claim of a burst is
+// reconciled about twelve times: for each step of its Job's pod and of its binding.
 const quietAfter = 300 * time.Millisecond
 
 // enqueueLater adds a UID to the queue of the leader after that time.

@@ -11,7 +11,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 )
 
-// many is how many claims a user has, each of which one write once had reconciled.
+// many is how many claims a user has, each of which one write would have reconciled.
 const many = int64(300)
 
 // A user labels a claim again and again that many others are to be clones of. What they wait for is

@@ -17,7 +17,7 @@ import (
 )
 
 // Users write claims. 2,000 of them with 250 KiB of annotations once filled the memory of all
-// replicas.
+// replicas (TestCachesKeepFewBytesOfAnObject).
 
 // maxUser is the longest text of a claim's creator or its groups that is kept.
 const maxUser = 16 << 10

@@ -61,8 +61,8 @@ var cutMark = VolumeKey("")
 //
 // A pod may have thousands of inline volumes, which kube-controller-manager reports as attached, and a
 // kubelet may write any names. Only the first 5,000 names were kept once. Names that sort before those of
-// others then hid them, and their volumes were deleted while they were mounted. All names as they are,
-// with an index, took 3 MB of one node.
+// others then hid them, and their volumes were deleted while they were mounted
+// (TestCachesKeepAllVolumesOfANode). All names as they are, with an index, took 3 MB of one node.
 type Volumes string
 
 // VolumesOf returns those of a node that was cut.

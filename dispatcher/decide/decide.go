@@ -11,7 +11,7 @@ import (
 // Decide returns the one thing to do next. No record is released of a run whose container may still
 // be running: nothing else knows of that when the Job no longer exists. The memory of a pod that was
 // deleted by force once went with its Job, which was being deleted, and a delete ran beside the
-// provision.
+// provision (TestDeleteWaitsForAProvisionWhosePodWasDeletedByForce).
 func Decide(v View) Action {
 	action := firstOf(v, beforeGate, confirmRun, decideNext)
 	if release, releases := action.(ReleaseRecord); releases && v.mayStillRun(&release.Run) {
@@ -187,8 +187,9 @@ func (v View) isReleasedWith(r Run, success bool) bool {
 
 // isEarlierOnRecord reports whether an earlier provision is on record. Its record is released first. One
 // under another revision was once left alone with the PV of a later run, whose Job had expired while no
-// dispatcher ran, and the PV was taken for forged, by its revision. And a later Job can outlive only
-// those whose expiry is known.
+// dispatcher ran, and the PV was taken for forged, by its revision
+// (TestDeathAtAnyWriteLeavesNoPVInDoubt). And a later Job can outlive only those whose expiry is
+// known.
 func (v View) isEarlierOnRecord(r Run) bool {
 	return slices.ContainsFunc(v.Runs, func(o Run) bool { return o.Verb == r.Verb && o.Held && o.Number < r.Number })
 }
@@ -230,7 +231,8 @@ func (v View) isForgotten(p *Run) bool {
 // volume that was undone meanwhile. A volume that is not needed any more is reclaimed by its PV.
 // Once the PV exists it is the record: it would be created once more after it was deleted. A Job
 // that is being deleted vanishes with its record, so older records go before it: without it they
-// name another revision than the PV, which was once taken for forged.
+// name another revision than the PV, which was once taken for forged
+// (TestJobsThatExpireAtOnceLoseNothing).
 func createDescribed(v View) Action {
 	for i := range v.Runs {
 		r := &v.Runs[i]
@@ -356,8 +358,8 @@ func isDone(r *Run) bool { return r != nil && r.Outcome.Verdict == contract.Done
 
 // A write that was refused a moment ago is passed over where nothing that is safe depends on it, so
 // that the claim is served all the same: a policy on old Jobs once kept a claim from its next
-// attempt for ever. Any other write is decided on again, and tried again when the refusal is a
-// minute old.
+// attempt for ever (TestRetriesGoOnWhereAPolicyKeepsOldRecords). Any other write is decided on
+// again, and tried again when the refusal is a minute old.
 
 // WriteOf names the write of an action, by the kind of the action and its run.
 func WriteOf(a Action) string {

@@ -84,7 +84,8 @@ func (v View) gatedRuns() (first, later *Run) {
 }
 
 // askedAgain is for how long a batch waits until the consent to a clone is read again, which takes some
-// seconds: one tenant's clone once held up all others.
+// seconds: one tenant's clone once held up all others
+// (TestTheGrantsOfATenantHoldUpNoClaimOfItsBatch).
 const askedAgain = 10 * time.Second
 
 // readiness reports whether a gated run may start. It returns another action that comes before. A
@@ -301,7 +302,7 @@ func handleStuck(v View, r Run) Action {
 // volume is to be kept, is in use, or stands for another PV by now. Such a Job is cancelled as long
 // as no container of it has started, with all that it was to delete: what its container is given
 // cannot be changed any more. A pod that waited for its image once deleted a volume that had been
-// set to Retain and bound again meanwhile.
+// set to Retain and bound again meanwhile (TestReclaimByPVIsCancelledWithoutItsReason).
 func (v View) isRescued(r Run) bool {
 	switch {
 	case r.Verb != contract.Delete || !r.Unstarted || r.Gated || r.Terminating:

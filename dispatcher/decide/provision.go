@@ -15,7 +15,7 @@ import (
 // provisionClaim launches a provision (untouched), or the next one (failed). Under another revision,
 // on another node or for another request than before, it first undoes what the earlier run may have
 // made: an image publishes what it finds of the claim, and a claim that asked for a clone after its
-// first attempt once got the empty volume of that.
+// first attempt once got the empty volume of that (TestEmptyVolumeOfAnEarlierAttemptIsNoClone).
 func provisionClaim(v View) Action {
 	p := v.Newest(contract.Provision)
 	if action := rescheduleClaim(v, p); action != nil {

@@ -75,7 +75,8 @@ func releaseUnproven(v View) Action {
 
 // releaseRetained removes our finalizer from a PV with the policy Retain. The record of its
 // provision goes before, or is noted and held: an administrator may delete the PV to keep the
-// volume, which was once undone then, although a claim had been bound to it.
+// volume, which was once undone then, although a claim had been bound to it
+// (TestAVolumeIsKeptWhoseUnprovenPVWasRetainedAndDeleted).
 func releaseRetained(v View) Action {
 	if vol := v.Volume; !vol.HasFinalizer || vol.PolicyDelete || v.isUnreleased() {
 		return nil
@@ -91,7 +92,8 @@ func releaseRetained(v View) Action {
 		return ReleaseRecord{Run: *p, LeftBehind: reason.LeftRetained}
 	default:
 		// The record of a claim that waits is held, with the note that keeps the volume: a thief of
-		// the pod's token once wrote a second PV, which was believed.
+		// the pod's token once wrote a second PV, which was believed
+		// (TestRevisionOfItsOwnIsNotWhatTheSecondForgedPVNames).
 		return v.freeRetained()
 	}
 }

@@ -24,7 +24,8 @@ func undoOrRelease(v View) Action {
 // undoProvision deletes what a provision may have made, or releases its record where that is not
 // needed or not possible. As long as an unproven PV exists the record is kept, whatever the reason:
 // without it the PV is believed. A thief of a token once had the image of another class delete a
-// volume in this way, where the image of the claim's own class could not.
+// volume in this way, where the image of the claim's own class could not
+// (TestRevisionOfItsOwnIsHeldWhereTheImageCannotDelete).
 func undoProvision(v View, p *Run) Action {
 	switch why := v.whyNotUndone(p); {
 	case v.madeNothing(p) && !v.Volume.Exists():

@@ -36,7 +36,7 @@ const (
 )
 
 // No worker waits for a list, since whoever owns a namespace can make it long: such lists once held
-// all workers, and so all classes.
+// all workers, and so all classes (TestNoWorkerWaitsForAListOfGrants).
 const (
 	listTimeout   = 5 * time.Second
 	listsAtATime  = 2

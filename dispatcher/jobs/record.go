@@ -16,7 +16,7 @@ import (
 
 // AnnRecord holds, on a Job, the records of the claims that it serves, as JSON Lines: a Head, and a
 // Record for each claim. A look at one claim of a batch decodes two lines, not 65: decoding all of
-// them at every look once took a third of the time of serving a burst.
+// them at every look takes a third of the time of serving a burst.
 const AnnRecord = contract.Domain + "record"
 
 // recordVersion is the version of the record. It changes when an older dispatcher must not act on

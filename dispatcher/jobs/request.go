@@ -70,9 +70,10 @@ const hashVersion = "3"
 // Hash returns a hash of what a claim asks for: its spec, what the class says beside its
 // parameters, and those labels and annotations of the claim that the config's request-keys name, if
 // the request carries any. Everything else may be written by controllers at any time: an annotation
-// that was renewed every ten seconds once was a new request each time. Parameters are part of the
-// config revision. A claim's name, namespace and UID never change: without them, the claims of a
-// batch that ask for the same have one hash, which stands on their Job once.
+// that was renewed every ten seconds once was a new request each time
+// (TestAnAnnotationThatAlwaysChangesIsNoRetryStorm). Parameters are part of the config revision. A
+// claim's name, namespace and UID never change: without them, the claims of a batch that ask for
+// the same have one hash, which stands on their Job once.
 func Hash(r contract.Request, requestKeys []string) string {
 	r.SelectedNode, r.SelectedZone, r.SelectedTopology, r.Undo, r.Properties = "", "", nil, false, nil
 	r.Username, r.Group = "", ""

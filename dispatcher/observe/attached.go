@@ -40,9 +40,10 @@ func (b *Observer) observeAttachment(ctx context.Context, reader cluster.Reader,
 }
 
 // clonedProblem is that a run which clones the volume of a PV may be at work, or nil. An image that
-// copies files once ended with success while the source was being deleted under it. The Jobs tell it
-// before a delete is launched. The pods prove it at its gate, as they prove that no other pod of its
-// claims may run: a Job may have been removed without its pod, or is not in the cache yet.
+// copies files once ended with success while the source was being deleted under it
+// (TestSourceOfACloneStaysUntilTheCloneIsMade). The Jobs tell it before a delete is launched. The
+// pods prove it at its gate, as they prove that no other pod of its claims may run: a Job may have
+// been removed without its pod, or is not in the cache yet.
 func (b *Observer) clonedProblem(ctx context.Context, reader cluster.Reader, pv *corev1.PersistentVolume) (*decide.Problem, error) {
 	for _, job := range b.Caches.Jobs.By(cluster.BySourcePV, pv.Name) {
 		if runs.IsNewerRecord(job) {

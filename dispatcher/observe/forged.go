@@ -18,7 +18,8 @@ import (
 
 // observeForged finds the Jobs from which no PV is created, whatever they have on record. Whoever
 // may create Jobs in one config namespace once had the claim of a class bound to a volume of its
-// own, whose config is in another namespace: the Job said so. deploy/base/job-record-policy.yaml
+// own, whose config is in another namespace: the Job said so
+// (TestNoPVIsCreatedFromAJobOfAnotherNamespaceThanItsConfigs). deploy/base/job-record-policy.yaml
 // refuses such a Job, where it is applied.
 func (b *Observer) observeForged(_ context.Context, _ cluster.Reader, o *Observation) error {
 	for _, r := range o.View.Runs {

@@ -135,7 +135,7 @@ func (o *Observation) apply(hint Hint) {
 // readObjects reads the objects. The PV is read after the Jobs. Otherwise a run could be seen as
 // ended while the PV that it wrote a moment ago was missed. Where the claim is, the Jobs say, and the
 // PV only without them: a thief of the pod's token once wrote another name into its claimRef, and the
-// claim counted as one that no longer exists.
+// claim counted as one that no longer exists (TestTheRecordIsHeldWhereAForgedPVNamesAnotherClaim).
 func (b *Observer) readObjects(ctx context.Context, reader cluster.Reader, o *Observation) (err error) {
 	if err = b.readRuns(ctx, reader, o); err != nil {
 		return err

@@ -52,7 +52,8 @@ func Skeleton(r contract.Request, cfg config.Config, provisioner string) *corev1
 	}
 	// Also with policy Retain: until its run is on record the PV must not disappear unseen. A
 	// volume that was kept, with its user's data, was once undone because its PV had been deleted
-	// before the run's end was observed.
+	// before the run's end was observed
+	// (TestRecordBeforeStorageKnowsARetainedPVThatWasDeletedUnseen).
 	pv.Finalizers = []string{contract.FinalizerStorage}
 	return pv
 }

@@ -58,7 +58,7 @@ func (f *Resolver) resolveSource(ctx context.Context, claim *corev1.PersistentVo
 // boundPV returns the PV that a claim is bound to, or nil. A user can write spec.volumeName on a
 // claim, so only the PV's claimRef decides which claim the PV belongs to. A released PV says that its
 // claim does not exist, which the watch of claims may show later: a volume was once cloned while it was
-// being deleted.
+// being deleted (TestACloneIsNotStartedWhileItsSourceIsBeingDeleted).
 func (f *Resolver) boundPV(claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolume {
 	pv := f.Caches.PVs.Named(claim.Spec.VolumeName)
 	if pv == nil || pv.Spec.ClaimRef == nil || pv.Spec.ClaimRef.UID != claim.UID || claim.Status.Phase != corev1.ClaimBound || pvs.IsReleased(pv) {

@@ -195,7 +195,8 @@ func (f *Resolver) Delete(uid types.UID, name string) Resolved {
 
 // DeleteToday returns how a volume would be deleted under the present config of the class, in place of
 // the revision that made it, if both reach the same storage. A script that could not run was once
-// tried again for ever as it was, although the administrator had corrected it.
+// tried again for ever as it was, although the administrator had corrected it
+// (TestADeleteThatFailsIsTriedUnderTheCorrectedConfig).
 func (f *Resolver) DeleteToday(uid types.UID, made Resolved) (Resolved, bool) {
 	today, found := f.presentOf(made.Config)
 	if !found || !config.SameStorage(made.Config, today) || today.Source.Revision() == made.Config.Source.Revision() {

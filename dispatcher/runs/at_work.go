@@ -13,7 +13,8 @@ import (
 // HoldsSlot reports whether a container of a Job may be at work now or later, init containers
 // included. One that cannot start may start at any moment. Of a pod that has vanished its outcome
 // says until when. A Job whose pods were deleted may get another: a queue once suspended a Job at work
-// and resumed it later, and two were at work where one may be.
+// and resumed it later, and two were at work where one may be
+// (TestMaxParallelCountsAJobThatIsSuspendedAndResumed).
 func HoldsSlot(job *batchv1.Job, pods []*corev1.Pod, now time.Time) bool {
 	if slices.ContainsFunc(pods, func(pod *corev1.Pod) bool { return IsAtWork(pod, now) }) {
 		return true

@@ -80,7 +80,8 @@ const confirmMargin = time.Minute
 
 // ConfirmBefore returns until when the gate of a Job's pod may be removed, so that the run has its
 // whole time before the Job's own deadline; zero for no limit. A dispatcher that had been away once
-// confirmed runs that were killed, and counted, a moment later.
+// confirmed runs that were killed, and counted, a moment later
+// (TestConfirmBeforeLeavesARunItsWholeTime).
 func ConfirmBefore(job *batchv1.Job) time.Time {
 	if job.Status.StartTime == nil || job.Spec.ActiveDeadlineSeconds == nil {
 		return time.Time{}

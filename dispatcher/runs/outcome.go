@@ -263,8 +263,9 @@ func isUnconfirmed(pod *corev1.Pod) bool {
 
 // readCondition completes an outcome by the Job's condition. pod is the one that was read, or nil.
 // The Job controller adopts any pod with its label, and deletes another as the one too many: the pod
-// of others once completed the Job of a delete that had not run. So that a Job is Complete counts only
-// with a pod of its own that may have done it.
+// of others once completed the Job of a delete that had not run
+// (TestADeleteIsNotDoneByAPodOfOthers). So that a Job is Complete counts only with a pod of its own
+// that may have done it.
 func readCondition(out *Outcome, c *batchv1.JobCondition, pod *corev1.Pod) {
 	late := c.Reason == batchv1.JobReasonDeadlineExceeded
 	switch {
@@ -372,9 +373,9 @@ func wasDisrupted(pod *corev1.Pod) bool {
 }
 
 // wasDeletedLater reports whether a pod was deleted after its container had ended, as with a Job
-// that a policy lets expire at once: each failure of such a run once counted as a disruption. The
-// API server gives a pod that has ended no grace period, and neither one that is force-deleted. Only
-// the times differ, which are of two clocks.
+// that a policy lets expire at once: each failure of such a run once counted as a disruption
+// (TestFailuresHaveTheirVerdict). The API server gives a pod that has ended no grace period, and
+// neither one that is force-deleted. Only the times differ, which are of two clocks.
 func wasDeletedLater(pod *corev1.Pod) bool {
 	t, grace := terminatedState(pod), pod.DeletionGracePeriodSeconds
 	return t != nil && !t.FinishedAt.IsZero() && grace != nil && *grace == 0 && t.FinishedAt.Before(pod.DeletionTimestamp)

@@ -36,7 +36,8 @@ func IsLeft(pod *corev1.Pod, job *batchv1.Job) bool {
 
 // IsLeftGated reports whether a pod waits for the dispatcher's gate although its Job was deleted
 // without it. The API server deletes a Job in this way unless it is asked for another, and nothing
-// else knows the pod then: it once took a slot for ever, and no event said so.
+// else knows the pod then: it once took a slot for ever, and no event said so
+// (TestAGatedPodThatIsLeftAloneIsReportedUntilItIsDeleted).
 func IsLeftGated(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp == nil && hasGate(pod) && metav1.GetControllerOfNoCopy(pod) == nil
 }
@@ -50,7 +51,8 @@ func LeftGatedNote(pod *corev1.Pod) reason.Note {
 // LeftStuck returns why a pod whose Job no longer exists may still run although it was deleted, nil
 // if nothing is to be reported yet. It also returns when to recheck, zero if the pod's own events
 // tell. until and lost say when it ends without a report of its node. Such a pod once held a slot
-// for ever, and no event said so: an administrator had removed the finalizers of its Job.
+// for ever, and no event said so: an administrator had removed the finalizers of its Job
+// (TestPodWithoutAJobOnALostNodeHoldsNoSlotForEver).
 func LeftStuck(pod *corev1.Pod, until time.Time, lost string, now time.Time) (*Stuck, time.Time) {
 	job := pod.Labels[batchv1.JobNameLabel]
 	switch {

@@ -41,7 +41,9 @@ func (s *Slots) Holders(at ClassKey, limit int) []string {
 // holders returns what holds one of a class's slots: the Jobs that do and, of those that have finished
 // or no longer exist, the pods at work. Of what nodes have not ended in time only so many hold one
 // as leave half of the slots to others: a kubelet that reports no end once kept a class from all
-// service, and then two did. They may be more containers than max-parallel, if those nodes live.
+// service, and then two did (TestRunsThatOneNodeNeverEndsLeaveHalfOfTheSlots,
+// TestOverdueJobsOfAllNodesLeaveHalfOfTheSlots). They may be more containers than max-parallel, if
+// those nodes live.
 func (s *Slots) holders(at ClassKey, limit int) []holder {
 	half, overdue := (limit+1)/2, 0
 	return slices.DeleteFunc(s.allHolders(at), func(h holder) bool {

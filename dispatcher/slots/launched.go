@@ -22,7 +22,8 @@ func (s *Slots) Use(uid types.UID, job *batchv1.Job) {
 }
 
 // Created records that a Job exists, as the API server answered. A cache that is newer and does not
-// show the Job never will: it was deleted meanwhile. Its slot was once kept until a restart.
+// show the Job never will: it was deleted meanwhile. Its slot was once kept until a restart
+// (TestASlotOfAJobThatTheCacheNeverShowsIsFree).
 func (s *Slots) Created(job *batchv1.Job) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -56,7 +56,8 @@ type Assignment struct {
 // Slots holds the UIDs that wait for a slot of a class and those that have been assigned one. A UID
 // leaves its queue while it is reconciled and is added again if it still waits. When the last Job
 // of a flow has expired, it is no longer known when the flow was served. A slot that was not used
-// counts as served, too: a namespace whose UIDs never use theirs once got every slot of a class.
+// counts as served, too: a namespace whose UIDs never use theirs once got every slot of a class
+// (TestANamespaceThatUsesNoSlotHoldsUpNoOther).
 type Slots struct {
 	caches  *cluster.Caches
 	clock   clock.WithDelayedExecution
