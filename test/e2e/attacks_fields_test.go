@@ -174,11 +174,26 @@ func (x target) try(ctx context.Context, change string) (verdict, string) {
 	case err != nil:
 		return refusedByKubernetes, err.Error()
 	}
-	after.SetManagedFields(x.now.GetManagedFields())
-	if equality.Semantic.DeepEqual(after, x.now) {
+	if equality.Semantic.DeepEqual(written(after), written(x.now)) {
 		return changesNothing, ""
 	}
 	return changesIt, ""
+}
+
+// written returns an object without what Kubernetes writes on it by itself, at any time: from 1.37 on
+// the condition Unused (setUnusedCondition in pkg/controller/volume/pvcprotection), with a new
+// version of the object.
+func written(object metav1.Object) metav1.Object {
+	if claim, ok := object.(*corev1.PersistentVolumeClaim); ok {
+		claim.Status.Conditions = slices.DeleteFunc(claim.Status.Conditions, isUnused)
+	}
+	object.SetManagedFields(nil)
+	object.SetResourceVersion("")
+	return object
+}
+
+func isUnused(c corev1.PersistentVolumeClaimCondition) bool {
+	return c.Type == corev1.PersistentVolumeClaimUnused
 }
 
 // verdicts tries every field of a target, prints what becomes of it, and returns that by path.
