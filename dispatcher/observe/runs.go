@@ -102,7 +102,7 @@ func (b *Observer) observeOutcome(run *decide.Run, uid string, job *batchv1.Job,
 	run.Outcome = runs.ReadFor(job, uid, pods, b.Clock.Now())
 	run.Output = outputOf(job, *run, pods)
 	// Any other output is no description: the message of a run that failed was once called one that
-	// is not JSON.
+	// is not JSON (TestTheOutputOfARunThatFailedIsNoDescription).
 	if run.DescribesPV && run.Verb == contract.Provision && run.Outcome.Verdict == contract.Done {
 		description, err := runs.Description(pods)
 		if err != nil {

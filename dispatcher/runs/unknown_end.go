@@ -4,7 +4,8 @@ import corev1 "k8s.io/api/core/v1"
 
 // A node that lost its power does not know how its containers ended. What it then says of one has
 // an exit code, which is not that of the program: the run with the code 255 of such a node once
-// counted as the only one that max-attempts allowed.
+// counted as the only one that max-attempts allowed
+// (TestARunWhoseEndItsNodeDoesNotKnowIsNotCounted).
 
 // Reasons of a node that does not know how a container ended: containerd's, with the code 255, for
 // one that ran when containerd or the machine went down (internal/cri/server/restart.go,
