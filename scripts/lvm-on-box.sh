@@ -41,8 +41,8 @@ grow() {
 # error, such as that a target exists. It prints the password.
 cli() {
   said=$(targetcli 2>&1) && return
-  last=$(printf '%s\n' "$said" | grep -v password | tail -n 1)
-  end 75 "the storage's targetcli has failed; the provisioner tries again: $last"
+  printf '%s\n' "$said" | grep -v password | tail -n 1 >&2
+  end 75 "the storage's targetcli has failed; the provisioner tries again"
 }
 
 in_use() { [ -n "$(cat "$target/dynamic_sessions" 2>/dev/null)" ]; }
@@ -147,7 +147,10 @@ main() {
     *"Volume group \"$group\" not found"*)
       misconfigured "the box has no volume group $group: create it, or correct the key volume-group"
       ;;
-    *) end 75 "the storage's volume group cannot be read; the provisioner tries again: $missing" ;;
+    *)
+      printf '%s\n' "$missing" >&2
+      end 75 "the storage's volume group cannot be read; the provisioner tries again"
+      ;;
   esac
   case $verb in
     provision | delete) "$verb" ;;

@@ -78,7 +78,10 @@ main() {
       misconfigured "the box has no data set $parent:" \
         "import its pool or create it, or correct the key parent"
       ;;
-    *) end 75 "the storage cannot be read; the provisioner tries again: $all" ;;
+    *)
+      printf '%s\n' "$all" >&2
+      end 75 "the storage cannot be read; the provisioner tries again"
+      ;;
   esac
   case $verb in
     provision) provision ;;
