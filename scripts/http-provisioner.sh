@@ -174,8 +174,9 @@ delete() {
   if [ -n "${FLEX_LISTED_VOLUME:-}" ] && [ ! -s "$work/found" ]; then
     # An earlier run has deleted it, or it is another claim's.
     read_volumes /volumes
-    jq -e 'all(.volumes[]; .id != env.FLEX_LISTED_VOLUME)' "$work/volumes" >/dev/null ||
-      flex again "the listed volume is not the claim's"
+    jq -e 'all(.volumes[].id; type == "string" and . != env.FLEX_LISTED_VOLUME)' \
+      "$work/volumes" >/dev/null ||
+      flex again "the listed volume is not the claim's, or a volume has an ID of another form"
   fi
   [ -s "$work/found" ] || return 0
   while read -r id; do
