@@ -241,6 +241,7 @@ func (w *world) markAttacks() []attack {
 		{"an option of a command, as the same", cinderPod, pv(annotatedPV(volumeID, "--os-auth-url=http://198.51.100.1")), ofID, passes},
 		{"the same, as the ID of its attachment", cinderPod, pv(annotatedPV("flex-provisioner.io/cinder-attachment-id", "--os-auth-url=http://198.51.100.1")), ofID, passes},
 		{"a capacity with a long exponent", cinderPod, pv(ofCapacity("1e100")), sizes, passes},
+		{"the same", theDispatcher, pv(ofCapacity("1e100")), "an exponent of more than two digits", passes},
 		{"a size of its file system", cinderPod, pv(annotatedPV("flex-provisioner.io/file-system-size", "1e-100")), sizes, passes},
 		{"an ID", cinderPod, pv(append(whole, annotatedPV(volumeID, "6feffd2e-407e-4ab6-b316-4cc0218d4662"))...), "", passes},
 		{"a copy of a claim with a name of two parts", cinderPod, pv(naming("app", "data.web-0"), annotatedPV(cloneOf, "app/data")), "", passes},
