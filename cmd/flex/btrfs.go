@@ -29,10 +29,8 @@ var quotaVerb = verb{
 	run:       quota,
 }
 
-// quota turns on quotas. With simple ones a subvolume that a pod creates in its volume belongs to
-// the volume's group, and so to its limit (qgroup_auto_inherit in fs/btrfs/qgroup.c); with full ones
-// it belongs to none. The btrfs of Debian 12 cannot turn them on. A kernel that does not know simple
-// quotas answers EINVAL.
+// quota turns on quotas. Simple ones hold for more of what a pod writes than full ones. The btrfs of
+// Debian 12 cannot turn them on. A kernel that does not know simple quotas answers EINVAL.
 func quota(_ *container, arguments []string) error {
 	if len(arguments) != 1 {
 		return misused("one directory is required: flex quota DIR")

@@ -51,8 +51,7 @@ func parseClouds(name string, data []byte) (map[string]yaml.Node, []string, erro
 	return file.Clouds, warnings, nil
 }
 
-// maxKeys is how many keys a mapping may have. A decoder compares each with each, and has an error
-// for each two that are equal (mapping in decode.go of go-yaml 3.0.4).
+// maxKeys is how many keys a mapping may have. A decoder takes time by the square of a mapping.
 const maxKeys = 500
 
 // checkTree returns why a parsed text, in which nothing is expanded yet, is not to be decoded. A
