@@ -255,7 +255,7 @@ func TestAnExpandThatFailsIsTriedAgainLaterAndLater(t *testing.T) {
 
 // A csi-resizer takes every PV of its CSI driver. The claim says that its status is another
 // program's, and the volume grows all the same.
-func TestARefusalOfAnotherResizerIsToldAndDoesNotEndAnExpansion(t *testing.T) {
+func TestARefusalOfAnotherResizerIsReportedAndDoesNotEndAnExpansion(t *testing.T) {
 	inWorld(t, func(w *world) {
 		refused := func(r *fakecluster.Run) fakecluster.Exit {
 			fakecluster.Update(w, fakecluster.Kubelet, w.Claim("data"), func(claim *corev1.PersistentVolumeClaim) {

@@ -114,7 +114,7 @@ func started(t *testing.T, host volume.VolumeHost, plugins []volume.VolumePlugin
 	return plugins[0]
 }
 
-// checkReaders fails if nobody reads a field of a source.
+// checkReaders fails if a field of a source has no reader.
 func checkReaders(t *testing.T, pv *v1.PersistentVolume) {
 	t.Helper()
 	data, err := json.Marshal(pv.Spec.PersistentVolumeSource)

@@ -2,7 +2,7 @@ package mounts
 
 // readers says who reads each field of a source that a PV of ours has, with the file and the
 // function: of Kubernetes the version of test/cluster/go.mod, of csi-driver-nvmf 99b30cc, of
-// ceph-csi 52fcb7b. A field that is not here is read by nobody, and goes from the PV.
+// ceph-csi 52fcb7b. A field that is not here has no reader, and goes from the PV.
 var readers = map[string]string{
 	"iscsi.targetPortal":        "pkg/volume/iscsi/iscsi.go getISCSITargetInfo",
 	"iscsi.portals":             "pkg/volume/iscsi/iscsi.go getISCSITargetInfo",
