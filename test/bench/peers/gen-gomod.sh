@@ -1,5 +1,5 @@
 #!/bin/bash
-# gen-gomod.sh csi VERSION          e.g. gen-gomod.sh csi 6.3.0: the csi external-provisioner
+# gen-gomod.sh csi VERSION          e.g. gen-gomod.sh csi 6.4.0: the csi external-provisioner
 # gen-gomod.sh local-path VERSION   e.g. gen-gomod.sh local-path 0.0.30: local-path-provisioner
 # gen-gomod.sh cinder-csi VERSION   e.g. gen-gomod.sh cinder-csi 1.35.0: cinder-csi-plugin, of cloud-provider-openstack
 # Writes go.mod and go.sum anew, of this folder, of local-path/ or of cinder-csi/.
