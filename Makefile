@@ -141,7 +141,7 @@ release: ## build all of a release into dist/: VERSION=v0.1.0, REGISTRY=registry
 	@hack/release/release.sh
 
 .PHONY: cluster-up cluster-down
-cluster-up: deps ## a real Kubernetes with two nodes on this machine; KUBE=1.33.13 for another version (root)
+cluster-up: deps ## a real Kubernetes with two nodes on this machine; KUBE=1.35.4 for another version (root)
 	@test/cluster/up.sh
 cluster-down: ## end it; nothing stays behind (root)
 	@test/cluster/down.sh
@@ -167,9 +167,9 @@ demo: ## from nothing to a bound claim and back; KEEP=1 leaves it running (root)
 	@hack/demo.sh
 
 .PHONY: e2e
-e2e: deps build ## the tests against both real systems, as Go tests; minutes; KUBE=1.33.13 for another Kubernetes (root)
+e2e: deps build ## the tests against both real systems, as Go tests; minutes; KUBE=1.35.4 for another Kubernetes (root)
 	@hack/e2e.sh
 
 .PHONY: e2e-long
-e2e-long: deps build ## every suite against Cinder in each mode, four releases of it, every backend, the commands of the docs, e2e on the oldest Kubernetes, Kubernetes' own storage suite; PART=NAME runs one (root)
+e2e-long: deps build ## every suite against Cinder in each mode, four releases of it, every backend, the commands of the docs, e2e on the older Kubernetes, Kubernetes' own storage suite; PART=NAME runs one (root)
 	@hack/e2e-long.sh

@@ -1,7 +1,7 @@
 #!/bin/bash
 # e2e-long.sh: everything that is too long for make e2e (make e2e-long). Each stage brings up what it needs from nothing,
 # takes it down, and must leave nothing; what each took is printed at the end.
-#   PART=NAME  only this stage, of those in STAGES; kube is the oldest Kubernetes
+#   PART=NAME  only this stage, of those in STAGES; kube is the older Kubernetes
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
 # shellcheck source=../test/lab.sh
@@ -26,8 +26,11 @@ OF_SCALE='RequestsPerClaim|ThousandsOfWaiting'
 OF_MONITORING='^TestPrometheusSees'
 # Those that came of reports about other provisioners before they had a stage of their own, as the scripts that found them: test/everyday.md.
 OF_REPORTS='AStartError|BesideASidecar|WhateverItsServiceAccountSays|NodeHasNotTheStorage|FillsItsNode|StickyDirectoryOfAnotherUser|AClaimThatIsLost|ClassesThatItLists'
-STAGES='docs noauth keystone credential cinder17 cinder26 cinder28 zones filters kube sim mutants fuzz storms attacks everyday recipes external scale conform conform-recipes monitoring chart site release'
+STAGES='dates docs noauth keystone credential cinder17 cinder26 cinder28 zones filters kube sim mutants fuzz storms attacks everyday recipes external scale conform conform-recipes monitoring chart site release'
 DONE=()
+
+# dates: whether the Kubernetes that docs/clusters.md lists are still the supported ones.
+dates() { go test -tags dates -count=1 -run '^TestTheTableOfKubernetesIsOfToday$' ./test; }
 
 # docs: the commands of the pages that are followed from top to bottom, on what a reader has: of docs/cinder.md, on what these have installed those of
 # docs/migrate.md, and those of the recipes. Those of docs/release.md are in the stage release.
@@ -120,11 +123,15 @@ filters() {
     E2E_RUN='CinderClaim|ReserveWorkflow' E2E_SUITES=long hack/e2e.sh
 }
 
-# kube: all of e2e on the oldest Kubernetes on which the project is tested. The suites of the Cinder image know no Kubernetes.
-kube() { KUBE=$(oldest_kube) E2E_SUITES=none hack/e2e.sh; }
-
-# oldest_kube: test/cluster has its modules beside those of the newest.
-oldest_kube() { basename -s .mod test/cluster/kube-*.mod | sed 's/^kube-//' | sort -V | head -1; }
+# kube: all of e2e on the Kubernetes whose modules test/cluster has beside those of the newest.
+# The suites of the Cinder image know no Kubernetes.
+kube() {
+  local mod
+  for mod in test/cluster/kube-*.mod; do
+    mod=$(basename -s .mod "$mod")
+    KUBE=${mod#kube-} E2E_SUITES=none hack/e2e.sh
+  done
+}
 
 # sim: ten thousand seeds of the simulation.
 sim() { make sim; }

@@ -17,8 +17,8 @@ import (
 )
 
 // An API server that streams lists sends one object after the other, and each is cut when it comes.
-// That of Kubernetes 1.33 does not. A list of all claims with all that users wrote on them then
-// needed more memory than the limit, and so does one of ConfigMaps of 1 MiB.
+// One whose feature gate WatchList is off does not. A list of all claims with all that users wrote
+// on them then needed more memory than the limit, and so does one of ConfigMaps of 1 MiB.
 
 // claims returns the informer of all claims.
 func (b *builder) claims() cache.SharedIndexInformer {

@@ -43,7 +43,7 @@ func TestTheUpgradeOfThePageTakesTheImageOfTheReleaseAndKeepsTheValues(t *testin
 	memory.SetNamespace(namespace)
 	cfg := action.NewConfiguration(action.ConfigurationSetLogger(slog.DiscardHandler))
 	cfg.Releases, cfg.KubeClient, cfg.Capabilities = storage.Init(memory), &fake.PrintingKubeClient{Out: io.Discard}, common.DefaultCapabilities.Copy()
-	cfg.Capabilities.KubeVersion = common.KubeVersion{Version: "v1.33.0"}
+	cfg.Capabilities.KubeVersion = common.KubeVersion{Version: "v1.35.0"}
 
 	install := action.NewInstall(cfg)
 	install.ReleaseName, install.Namespace = "flex", namespace

@@ -6,7 +6,7 @@ CLUSTER=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
 
 export CLUSTER
 umask 022 # pods that are not root read what is written here
-# The user's KUBE is the Kubernetes that is built and run, such as 1.33.13; without it that of go.mod.
+# The user's KUBE is the Kubernetes that is built and run, such as 1.35.4; without it that of go.mod.
 KUBE_DEFAULT=$(sed -n 's#^\(require\)\?\s*k8s.io/kubernetes v##p' "$CLUSTER/go.mod")
 KUBE=${KUBE:-$KUBE_DEFAULT}
 export KUBE=${KUBE#v}

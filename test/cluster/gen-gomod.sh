@@ -1,9 +1,10 @@
 #!/bin/bash
-# gen-gomod.sh kubernetes VERSION [FILE.mod]   e.g. gen-gomod.sh kubernetes 1.36.3
+# gen-gomod.sh kubernetes VERSION [FILE.mod]   e.g. gen-gomod.sh kubernetes 1.37.2
 # gen-gomod.sh containerd VERSION              e.g. gen-gomod.sh containerd 2.3.7
 # Writes go.mod and go.sum anew, of this folder (the Kubernetes that the lab runs unless KUBE says another) or of containerd/.
-# With FILE.mod, those two (FILE.mod, FILE.sum) and not go.mod: build.sh names them to Go's -modfile. In this folder there are
-# those of the oldest Kubernetes on which the project is tested: gen-gomod.sh kubernetes 1.33.13 kube-1.33.13.mod
+# With FILE.mod, those two (FILE.mod, FILE.sum) and not go.mod: build.sh names them to Go's -modfile.
+# In this folder are those of the older Kubernetes on which the project is tested:
+# gen-gomod.sh kubernetes 1.35.4 test/cluster/kube-1.35.4.mod
 #
 # k8s.io/kubernetes cannot be required like any other module: its own go.mod points its 33 staging
 # modules at folders beside it. The same list, pointed at the released modules, is what we need. Those
@@ -17,7 +18,7 @@ cd "$(dirname "$(readlink -f "$0")")"
 export GOWORK=off
 module=github.com/flex-provisioner/flex-provisioner/test/cluster
 
-# kubernetes_gomod VERSION: 1.36.3 comes with staging modules of v0.36.3.
+# kubernetes_gomod VERSION: 1.37.2 comes with staging modules of v0.37.2.
 kubernetes_gomod() {
   local theirs
   theirs=$(go mod download -json "k8s.io/kubernetes@v$1") || { echo "$theirs" >&2; return 1; }

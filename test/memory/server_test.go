@@ -23,7 +23,7 @@ type lot struct {
 	bound   int // claims with their PVs
 	waiting int // claims without
 	text    int // bytes of annotations of each claim
-	// lists is set if the server streams no lists, as that of Kubernetes 1.33.
+	// lists is set if the server streams no lists: its feature gate WatchList is off.
 	lists bool
 }
 

@@ -31,19 +31,7 @@ var components = map[string]func() *cobra.Command{
 	"kube-controller-manager": controllers.NewControllerManagerCommand,
 	"kube-scheduler":          func() *cobra.Command { return scheduler.NewSchedulerCommand() },
 	"kube-proxy":              proxy.NewProxyCommand,
-	"kubelet":                 newKubeletCommand,
-}
-
-// newKubeletCommand calls what has another signature from one Kubernetes to the next, as any: a
-// call that does not fit would not compile.
-func newKubeletCommand() *cobra.Command {
-	switch build := any(kubelet.NewKubeletCommand).(type) {
-	case func() *cobra.Command: // 1.33
-		return build()
-	case func(context.Context) *cobra.Command:
-		return build(context.Background())
-	}
-	panic("NewKubeletCommand has a signature that is not known here")
+	"kubelet":                 func() *cobra.Command { return kubelet.NewKubeletCommand(context.Background()) },
 }
 
 func main() {
