@@ -50,6 +50,14 @@ run_tests() {
   ! grep -E -- '--- SKIP|no tests to run' "$TMP/log" || die "a test was skipped, or there was none"
 }
 
+# mount_pvs: our PVs at the kubelet's own plugins, without a cluster. The flags are those of build.sh: they are part of the build
+# cache's key.
+mount_pvs() {
+  [ "$KUBE" = "$KUBE_DEFAULT" ] || return 0
+  say "mounting PVs by the plugins of the kubelet"
+  (cd test/cluster && CGO_ENABLED=0 GOFLAGS=-buildvcs=false GOWORK=off go test -trimpath -vet=off -count=1 ./mounts)
+}
+
 leftovers() { test/cluster/leftovers.sh; }
 
 # why: the tests that failed, or were not at their end when the time was; what a suite said; else nothing.
@@ -122,6 +130,9 @@ leftovers >"$TMP/before"
 doing="before the tests"
 trap finish EXIT
 trap 'exit 130' INT TERM
+doing="when PVs were mounted by the plugins of the kubelet"
+mount_pvs
+doing="before the tests"
 # Without this gate the API server drops the namespace of a claim's dataSourceRef.
 FLEX_APISERVER_FLAGS="--feature-gates=CrossNamespaceVolumeDataSource=true ${FLEX_APISERVER_FLAGS:-}" up cluster "$LAB_KUBECONFIG"
 up cinder "$LAB_STATE/cinder/settings"
