@@ -52,9 +52,9 @@ var complete = map[string]fixture{
 // What a storage may add to a text, or begin it with.
 var (
 	hostileEnds = []string{
-		"\nEVIL", "\r\nEVIL", "\x1b[31mEVIL", "\aEVIL", "\u0085EVIL", "\x7fEVIL", "\x00EVIL", "\u202eEVIL", ",EVIL", " --EVIL", "/EVIL", "'EVIL", `"EVIL`, "$(EVIL)", "`EVIL`", ";EVIL", "@EVIL",
+		"\nEVIL", "\r\nEVIL", "\x1b[31mEVIL", "\aEVIL", "\u0085EVIL", "\x7fEVIL", "\x00EVIL", "\u202eEVIL", ",EVIL", " --EVIL", "/..EVIL", "'EVIL", `"EVIL`, "$(EVIL)", "`EVIL`", ";EVIL", "@EVIL",
 	}
-	hostileBeginnings = []string{"--EVIL", "/EVIL", " EVIL", "\nEVIL", "EVIL@", "EVIL,"}
+	hostileBeginnings = []string{"--EVIL", "/..EVIL", " EVIL", "\nEVIL", "EVIL@", "EVIL,"}
 )
 
 // A hostile text of a storage gets into no source, neither in a field of its own nor as an option,
