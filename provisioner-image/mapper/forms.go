@@ -23,7 +23,7 @@ import (
 
 // The kinds of text in a connection.
 type (
-	// portal is where an iSCSI target answers: ADDRESS:PORT, or ADDRESS with iSCSI's own port.
+	// portal is where an iSCSI target answers: HOST:PORT, or HOST with iSCSI's own port.
 	portal string
 	// host is an address, without brackets, or a DNS name.
 	host string
@@ -63,8 +63,7 @@ var (
 
 // The forms in words, for the administrator.
 const (
-	aPortal = "an address with a port: the kubelet finds the session of a portal by the address that the kernel shows," +
-		" and never by a DNS name. Remedy: name the address in the backend's settings, such as target_ip_address in cinder.conf"
+	aPortal = "an address or a DNS name with a port"
 	aHost   = "an address or a DNS name"
 	aPort   = "a port number"
 	aTarget = "the name of an iSCSI target (iqn, eui or naa)"
@@ -79,7 +78,7 @@ const (
 
 // UnmarshalJSON puts the IPv6 address of a portal in brackets, which some backends leave out.
 func (p *portal) UnmarshalJSON(data []byte) error {
-	return read(p, data, canonical, isAddressPortal, aPortal)
+	return read(p, data, canonical, isPortal, aPortal)
 }
 
 // UnmarshalJSON removes the brackets of an IPv6 address.
@@ -212,14 +211,13 @@ func isPortal(text string) bool {
 	return err == nil && isHost(host) && isPort(port)
 }
 
-// isAddressPortal reports whether a text is a portal by its address.
-func isAddressPortal(text string) bool {
-	host, _, err := net.SplitHostPort(text)
+// addressOf returns the address of a portal, or an error if that is a DNS name.
+func addressOf(portal string) (netip.Addr, error) {
+	host, _, err := net.SplitHostPort(portal)
 	if err != nil {
-		host = text
+		host = portal
 	}
-	_, err = netip.ParseAddr(host)
-	return err == nil && isPortal(text)
+	return netip.ParseAddr(host)
 }
 
 // isHost reports whether a text is an address or a DNS name. An address of one link only has a
@@ -229,6 +227,11 @@ func isHost(text string) bool {
 		return address.Zone() == ""
 	}
 	return len(text) <= 253 && hostName.MatchString(text)
+}
+
+func (h host) isAddress() bool {
+	_, err := netip.ParseAddr(string(h))
+	return err == nil
 }
 
 func isPort(text string) bool {

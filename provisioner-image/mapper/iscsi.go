@@ -2,7 +2,6 @@ package mapper
 
 import (
 	"fmt"
-	"net"
 	"net/netip"
 	"slices"
 
@@ -57,7 +56,10 @@ func (iscsi) Map(c volume.Connection, w Want) (Mapping, error) {
 		return Mapping{}, err
 	}
 	described := t.paths(w)
-	paths, err := w.reached(described)
+	paths, warnings, err := addressed(described)
+	if err == nil {
+		paths, err = w.reached(paths)
+	}
 	if err == nil {
 		err = t.mountable(paths[0], w)
 	}
@@ -65,7 +67,10 @@ func (iscsi) Map(c volume.Connection, w Want) (Mapping, error) {
 		return Mapping{}, err
 	}
 	source := t.source(paths, w)
-	mapping := Mapping{Source: corev1.PersistentVolumeSource{ISCSI: source}, Warnings: append(t.unpaired(described), t.warnings(paths, w)...)}
+	mapping := Mapping{
+		Source:   corev1.PersistentVolumeSource{ISCSI: source},
+		Warnings: slices.Concat(warnings, t.unpaired(described), t.warnings(paths, w)),
+	}
 	if source.SessionCHAPAuth || source.DiscoveryCHAPAuth {
 		source.SecretRef = &w.SecretRef
 		mapping.Secret = t.secret(w)
@@ -109,6 +114,31 @@ func (t *target) unpaired(paths []path) []string {
 	return nil
 }
 
+// addressed returns the paths by portals with an address, and a warning if others are left out. The
+// kubelet finds the session of a portal by the text that the kernel shows
+// (GetISCSIPortalHostMapForTarget in pkg/volume/util), which is never a DNS name.
+func addressed(paths []path) (usable []path, warnings []string, err error) {
+	named := ""
+	for _, p := range paths {
+		if _, err := addressOf(p.portal); err == nil {
+			usable = append(usable, p)
+		} else if named == "" {
+			named = p.portal
+		}
+	}
+	const cause = "the kubelet finds the session of a portal by its address, and never by a DNS name such as %s"
+	switch {
+	case named == "":
+		return usable, nil, nil
+	case len(usable) == 0:
+		return nil, nil, unsupported(cause+". Remedy: let the array report addresses as its portals, or name them"+
+			" in the backend's section of cinder.conf, as by target_ip_address", named)
+	default:
+		return usable, []string{fmt.Sprintf(cause+", so such portals are not used:"+
+			" the volume cannot be reached when the others fail", named)}, nil
+	}
+}
+
 // reached returns the paths by portals that the class allows.
 func (w Want) reached(paths []path) ([]path, error) {
 	if len(paths) == 0 {
@@ -127,11 +157,7 @@ func (w Want) reached(paths []path) ([]path, error) {
 
 // isReached reports whether the class allows a portal.
 func (w Want) isReached(portal string) bool {
-	host, _, err := net.SplitHostPort(portal)
-	if err != nil {
-		host = portal
-	}
-	address, err := netip.ParseAddr(host)
+	address, err := addressOf(portal)
 	return err == nil && slices.ContainsFunc(w.Portals, func(p netip.Prefix) bool { return p.Contains(address.Unmap()) })
 }
 

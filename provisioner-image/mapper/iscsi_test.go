@@ -44,6 +44,11 @@ func TestPortalsArePairedAndNoneIsLeftOutSilently(t *testing.T) {
 			[]string{"192.0.2.1:3260"},
 			7, "",
 		},
+		"one portal by its DNS name": {
+			`{"target_portals": ["storage.example:3260", "192.0.2.2:3260"], "target_iqns": ["` + iqn + `", "` + iqn + `"], "target_luns": [7, 7]}`,
+			[]string{"192.0.2.2:3260"},
+			7, "a DNS name such as storage.example:3260, so such portals are not used",
+		},
 		"no LUN, on a target of this volume": {`{"target_portal": "192.0.2.1:3260", "target_iqn": "` + iqn + `"}`, []string{"192.0.2.1:3260"}, 0, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -3,7 +3,6 @@ package mapper
 import (
 	"encoding/json"
 	"fmt"
-	"net/netip"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -99,9 +98,10 @@ func (nvmeof) Map(c volume.Connection, w Want) (Mapping, error) {
 	if s.NQN == "" || s.Portal == "" || s.Port == "" || s.Transport == "" {
 		return Mapping{}, unsupported("the storage reports no NVMe portal over tcp or rdma")
 	}
-	if _, err := netip.ParseAddr(string(s.Portal)); err != nil {
+	if !s.Portal.isAddress() {
 		return Mapping{}, unsupported("the NVMe portal %s is a DNS name: csi-driver-nvmf hands it to the kernel as it is, which takes addresses"+
-			" only. Remedy: name the address in the backend's settings, such as target_ip_address in cinder.conf", s.Portal)
+			" only. Remedy: let the array report an address as its portal, or name it in the backend's section of"+
+			" cinder.conf, as by target_ip_address", s.Portal)
 	}
 	if !isOwn(string(s.NQN), w.VolumeID) && !isOwn(string(s.NQN), string(s.UUID)) {
 		return Mapping{}, unsupported("subsystem %s serves several volumes, and csi-driver-nvmf cannot distinguish the volumes of one"+
@@ -139,13 +139,14 @@ func (s subsystem) single() (subsystem, error) {
 	}
 }
 
-// simplify converts the second form to the first. The plugin supports one portal.
+// simplify converts the second form to the first. The plugin supports one portal, and the kernel
+// none by a DNS name.
 func (s *subsystem) simplify() {
 	if s.NQN == "" {
 		s.NQN = s.TargetNQN
 	}
 	for _, p := range s.Portals {
-		if s.Portal == "" && p.transport != "" {
+		if p.transport != "" && (s.Portal == "" || !s.Portal.isAddress() && p.host.isAddress()) {
 			s.Portal, s.Port, s.Transport = p.host, p.port, p.transport
 		}
 	}

@@ -280,12 +280,16 @@ func TestMapWarnsOfWhatTheSourceCannotUse(t *testing.T) {
 		change  map[string]any
 		warning string
 	}{
-		"one portal":                      {"iscsi", nil, ""},
-		"a portal of another target":      {"iscsi", two, "some paths to the volume are not used, such as " + iqn + "-b by 127.0.0.2:3260"},
-		"CHAP of a target of many":        {"iscsi", map[string]any{"target_iqn": "iqn.1992-08.com.netapp:sn.1"}, "CHAP credentials belong to an initiator or a host"},
-		"no CHAP, a target of many":       {"iscsi", map[string]any{"target_iqn": "iqn.1992-08.com.netapp:sn.1", "auth_method": nil}, ""},
-		"nvme, one portal":                {"nvmeof", nil, ""},
-		"nvme, three portals":             {"nvmeof", nvmeofV2, "only 192.0.2.10 of 3 portals is used"},
+		"one portal":                 {"iscsi", nil, ""},
+		"a portal of another target": {"iscsi", two, "some paths to the volume are not used, such as " + iqn + "-b by 127.0.0.2:3260"},
+		"CHAP of a target of many":   {"iscsi", map[string]any{"target_iqn": "iqn.1992-08.com.netapp:sn.1"}, "CHAP credentials belong to an initiator or a host"},
+		"no CHAP, a target of many":  {"iscsi", map[string]any{"target_iqn": "iqn.1992-08.com.netapp:sn.1", "auth_method": nil}, ""},
+		"nvme, one portal":           {"nvmeof", nil, ""},
+		"nvme, three portals":        {"nvmeof", nvmeofV2, "only 192.0.2.10 of 3 portals is used"},
+		"nvme, a DNS name first": {
+			"nvmeof", map[string]any{"target_portal": nil, "portals": [][]any{{"storage.example", "4420", "tcp"}, {"192.0.2.10", "4420", "tcp"}}},
+			"only 192.0.2.10 of 2 portals is used",
+		},
 		"fc, one LUN":                     {"fibre-channel", map[string]any{"wwn": nil}, ""},
 		"fc, two LUNs":                    {"fibre-channel", map[string]any{"target_luns": []int{1, 2}, "wwn": nil}, "by another LUN than 1"},
 		"fc, two LUNs, a name of its own": {"fibre-channel", map[string]any{"target_luns": []int{1, 2}}, ""},
