@@ -183,6 +183,24 @@ func TestOnlyAContainerThatWritesThePVHasAToken(t *testing.T) {
 	}
 }
 
+// The variables of a Service named flex-filer would be properties of every run.
+func TestAPodHasNoVariablesOfServices(t *testing.T) {
+	for template, want := range map[string]bool{
+		"":                                   false,
+		"{spec: {enableServiceLinks: true}}": true,
+	} {
+		keys := map[string]string{}
+		if template != "" {
+			keys["pod-template"] = template
+		}
+		cfg := fixture.Config(t, "Delete", keys)
+		job := fixture.Build(t, fixture.Provision(cfg, fixture.Claim()))
+		if got := job.Spec.Template.Spec.EnableServiceLinks; got == nil || *got != want {
+			t.Errorf("with the template %q: %v, want %v", template, got, want)
+		}
+	}
+}
+
 func TestTimeoutIsOnTheJobAndOnThePod(t *testing.T) {
 	job := fixture.Build(t, fixture.Provision(fixture.Config(t, "Delete", map[string]string{"timeout": "1m30.9s"}), fixture.Claim()))
 	if *job.Spec.ActiveDeadlineSeconds != 690 || *job.Spec.Template.Spec.ActiveDeadlineSeconds != 90 {

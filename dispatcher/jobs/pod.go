@@ -118,6 +118,8 @@ func baseline() corev1.PodTemplateSpec {
 		// A ServiceAccount may say that its pods get no token. The container needs one to write the
 		// PV, and a template may bring another.
 		AutomountServiceAccountToken: new(true),
+		// The variables of a Service named flex-… would be properties.
+		EnableServiceLinks: new(false),
 		SecurityContext: &corev1.PodSecurityContext{
 			RunAsNonRoot:   new(true),
 			RunAsUser:      new(int64(nonRoot)),

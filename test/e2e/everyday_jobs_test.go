@@ -108,6 +108,33 @@ func TestAClaimQuotesTheQuotaAndTheLimitsOfItsPod(t *testing.T) {
 	w.eventually(2*time.Minute, "the claim to be bound", func(ctx context.Context) error { return succeeded(ctx, second) })
 }
 
+// A cluster behind a proxy gives each pod its variables, and a Service of another program has a name
+// that begins with flex-: the API server is asked directly, and no variable of that Service is a
+// property.
+func TestVariablesOfProxiesAndServicesChangeNoRun(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "variables")
+	service := &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: "flex-filer"},
+		Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 2049}}},
+	}
+	_, err := kube.CoreV1().Services(ownNamespace).Create(w.ctx(), service, metav1.CreateOptions{})
+	w.must(err, "create the Service")
+	w.whenDone(func() {
+		w.gone(kube.CoreV1().Services(ownNamespace).Delete(w.ctx(), service.Name, metav1.DeleteOptions{}), "the Service")
+	})
+	const script = deletes + `for name in "${!FLEX_FILER_@}"; do flex refuse "a property of $name"; done` + "\n" +
+		`flex pv '{"spec": {"nfs": {"server": "10.250.0.9", "path": "/exports/'$FLEX_PV_NAME'"}}}'` + "\n"
+	behindProxy := func(p *corev1.PodTemplateSpec) {
+		c := &p.Spec.Containers[0]
+		c.Env = append(c.Env, corev1.EnvVar{Name: "HTTPS_PROXY", Value: "http://10.250.0.9:3128"})
+	}
+	class, _ := w.service(scripted(script, map[string]string{
+		"write-pv": "container", "service-account-name": "cinder-provisioner",
+	}, behindProxy))
+	w.bound(w.claim(class, "data"))
+}
+
 // A priority class that the template names does not exist, or a container that a policy adds has no
 // image: the claim says so, and is served when it does.
 func TestAClaimSaysThatItsPriorityClassDoesNotExist(t *testing.T) {
