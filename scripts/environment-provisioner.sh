@@ -6,6 +6,9 @@ set -euo pipefail
 
 [ "$1" = provision ] || { echo "this image supports the verb provision, not $1"; exit 64; }
 
+# kubectl would ask the API server through the proxy that a cluster may give its pods.
+unset HTTPS_PROXY https_proxy
+
 seen=()
 for name in "${!FLEX_@}"; do seen+=("e2e/$name=${!name}"); done
 
