@@ -216,14 +216,55 @@ func TestAClaimThatWasReturnedForLackOfRoomSaysSoAfterTheUndo(t *testing.T) {
 // claimWithoutRoom creates a claim whose only node has no room for it, and returns it after the first run.
 func claimWithoutRoom(c *fakecluster.Cluster) *corev1.PersistentVolumeClaim {
 	c.Images[fakecluster.GoldImage] = fakecluster.Image{Does: failsTo(contract.Provision, fakecluster.Exit{Code: contract.ExitCapacity, Message: "claim: the node node-1 has less than 1Gi free"})}
+	claim := claimOnNode(c)
+	c.Until("the node has no room", time.Minute, func() bool { return len(c.RunsOf(contract.Provision)) == 1 })
+	return claim
+}
+
+// claimOnNode creates a claim for which the scheduler selects the only node, where its runs go.
+func claimOnNode(c *fakecluster.Cluster) *corev1.PersistentVolumeClaim {
 	c.CreateClass("gold", corev1.PersistentVolumeReclaimDelete, fakecluster.WaitForFirstConsumer)
 	c.CreateServiceAccount("true")
 	c.CreateConfig("gold", "gold", "run-on", "selected-node")
 	c.CreateNode("node-1")
 	c.Choices = []string{"node-1"}
 	c.Start()
-	claim := c.CreateClaim("data")
-	c.Until("the node has no room", time.Minute, func() bool { return len(c.RunsOf(contract.Provision)) == 1 })
+	return c.CreateClaim("data")
+}
+
+// Nobody has to do anything: the run is repeated, here after the claim was returned from its node.
+func TestAClaimWhoseRunADrainEvictedIsWorking(t *testing.T) {
+	for name, drains := range map[string]bool{"a drain": true, "a preemption": false} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(c *fakecluster.Cluster) {
+				claim := claimAtWork(c)
+				if c.Choices = nil; drains {
+					fakecluster.Update(c, fakecluster.Admin, fakecluster.Get[*corev1.Node](c, "", "node-1"), func(n *corev1.Node) { n.Spec.Unschedulable = true })
+				}
+				pod := c.RunningPods()[0]
+				fakecluster.Update(c, fakecluster.Admin, pod, func(p *corev1.Pod) {
+					p.Status.Conditions = []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue}}
+				})
+				fakecluster.Delete(c, fakecluster.Admin, pod)
+				for range 9 {
+					c.Advance(time.Second)
+					mustSay(c, why(c, claim.UID), plugin.Working)
+				}
+				c.Until("the undo has ended", time.Minute, func() bool { return !drains || len(c.RunsOf(contract.Delete)) == 1 && len(c.RunningPods()) == 0 })
+				r := why(c, claim.UID)
+				if mustSay(c, r, plugin.Working, "Disrupted"); drains != (r.Next == "the scheduler selects a node again") {
+					c.T.Errorf("next is %q", r.Next)
+				}
+			})
+		})
+	}
+}
+
+// claimAtWork creates a claim whose run is at work on its node.
+func claimAtWork(c *fakecluster.Cluster) *corev1.PersistentVolumeClaim {
+	c.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Works, Takes: 5 * time.Second}
+	claim := claimOnNode(c)
+	c.Until("it is at work", time.Minute, func() bool { return len(c.RunningPods()) == 1 })
 	return claim
 }
 

@@ -121,10 +121,12 @@ func (d *Dispatcher) judgeClaim(r *Report, o *observe.Observation, a decide.Wait
 }
 
 // judgeReturned says what comes next for a claim that no Job is at work for. If the claim was returned to
-// the scheduler, since the node had no room, that is the cause, also after the undo of that run.
+// the scheduler, since the node had no room or is being drained, that is the cause, also after the
+// undo of that run.
 func judgeReturned(r *Report, o *observe.Observation, next string) {
 	last := newest(slices.DeleteFunc(slices.Clone(o.View.Runs), func(run decide.Run) bool { return run.Verb != contract.Provision }))
-	if last != nil && last.Recorded != nil && last.Outcome.Verdict == contract.NoCapacity {
+	returns := []contract.Verdict{contract.NoCapacity, contract.Disrupted}
+	if last != nil && last.Recorded != nil && slices.Contains(returns, last.Outcome.Verdict) {
 		judgeFailure(r, o, *last)
 		r.Next = "the scheduler selects a node again"
 		return
@@ -234,7 +236,7 @@ func isIdle(action decide.Action) bool {
 }
 
 // judgeFailure says why a run failed, as its event does. A container's message is part of the cause,
-// whatever it says.
+// whatever it says. A run that was ended from outside is repeated, and nobody has to do anything.
 func judgeFailure(r *Report, o *observe.Observation, last decide.Run) {
 	said, where := quote.Lines(last.Outcome.Message), ""
 	if said == "" {
@@ -258,6 +260,9 @@ func judgeFailure(r *Report, o *observe.Observation, last decide.Run) {
 		attempt++
 	}
 	r.Next = fmt.Sprintf("attempt %d", max(attempt, 1))
+	if verdict := last.Outcome.Verdict; verdict == contract.Disrupted || verdict == contract.Unknown {
+		r.State = Working
+	}
 }
 
 // sourceOf says whose words the message of a failed run is. Of a pod that was evicted, rejected or

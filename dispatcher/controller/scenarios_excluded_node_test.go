@@ -66,22 +66,24 @@ func TestAClaimWhoseSelectedNodeIsExcludedIsRescheduled(t *testing.T) {
 	}
 }
 
+// localWorks is an image whose volumes are reachable from the selected node only.
+func localWorks(r *fakecluster.Run) fakecluster.Exit {
+	if r.Verb != contract.Provision {
+		return fakecluster.Works(r)
+	}
+	r.CreateVolume()
+	r.WritePV(func(pv *corev1.PersistentVolume) {
+		asLocal(pv)
+		pv.Spec.NodeAffinity.Required.NodeSelectorTerms[0].MatchExpressions[0].Values = []string{r.Request.SelectedNode}
+	})
+	return fakecluster.Exit{}
+}
+
 // A taint that a pod with volumes there must tolerate, too, or that the template tolerates, or that
 // only says how the node is at the moment, excludes no node.
 func TestATaintThatIsToleratedExcludesNoNode(t *testing.T) {
 	inWorld(t, func(w *world) {
-		onNode1 := func(r *fakecluster.Run) fakecluster.Exit {
-			if r.Verb != contract.Provision {
-				return fakecluster.Works(r)
-			}
-			r.CreateVolume()
-			r.WritePV(func(pv *corev1.PersistentVolume) {
-				asLocal(pv)
-				pv.Spec.NodeAffinity.Required.NodeSelectorTerms[0].MatchExpressions[0].Values = []string{"node-1"}
-			})
-			return fakecluster.Exit{}
-		}
-		w.chosenClass(onNode1, []string{"node-1"}, "run-on", "selected-node", "pod-template", "spec: {tolerations: [{key: maintenance, operator: Exists}]}")
+		w.chosenClass(localWorks, []string{"node-1"}, "run-on", "selected-node", "pod-template", "spec: {tolerations: [{key: maintenance, operator: Exists}]}")
 		fakecluster.Update(w, fakecluster.Admin, fakecluster.Get[*corev1.Node](w, "", "node-1"), func(n *corev1.Node) {
 			n.Spec.Taints = []corev1.Taint{
 				{Key: "storage", Value: "only", Effect: corev1.TaintEffectNoSchedule},

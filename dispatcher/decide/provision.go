@@ -91,12 +91,15 @@ func (t Target) whyNodeExcluded() string {
 	return t.ExcludedNode
 }
 
-// isNodeUnsuitable reports whether a run's node had no room for the volume, or never started the
-// run, while nothing has changed since and the scheduler has not been asked.
+// isNodeUnsuitable reports whether a run's node had no room for the volume, never started the run,
+// or is being drained, while nothing has changed since and the scheduler has not been asked. A run
+// tolerates the taint of a cordoned node: one that a drain had evicted was once made again there, and
+// the claim's pod followed (TestAClaimLeavesANodeThatIsDrained).
 func isNodeUnsuitable(p *Run, t Target) bool {
 	full := p.Outcome.Verdict == contract.NoCapacity
 	never := p.Outcome.Verdict == contract.NotStarted && t.OnSelectedNode
-	return (full || never) && p.Reschedule != RescheduleDone && !hasChanged(p, t) && !hasExhaustedAttempts(p, t)
+	drained := p.Outcome.Verdict == contract.Disrupted && t.OnSelectedNode && t.Cordoned
+	return (full || never || drained) && p.Reschedule != RescheduleDone && !hasChanged(p, t) && !hasExhaustedAttempts(p, t)
 }
 
 // cameBackTo returns the run that found the selected node without room, if the claim has come back

@@ -41,17 +41,18 @@ func everyNode(t *testing.T, f func(View)) {
 
 func selectedNodeTargets() []Target {
 	base := Target{Revision: "r1", Hash: "h1", Node: "n1", RevisionStored: true, HasSlot: true, Supported: true, NodeSelected: true}
-	problem, other, updated, onNode, missing, excluded, last, roomy, occupied := base, base, base, base, base, base, base, base, base
+	problem, other, updated, onNode, missing, excluded, last, roomy, occupied, drained := base, base, base, base, base, base, base, base, base, base
 	problem.Problem = &Problem{Reason: "WaitingForConfig"}
 	other.Node = "n2"
 	updated.Revision = "r2"
 	onNode.OnSelectedNode = true
 	missing.MissingNode = "the selected node n1"
 	excluded.ExcludedNode = "the selected node n1 is excluded"
+	drained.OnSelectedNode, drained.Cordoned = true, true
 	last.MaxAttempts = 2
 	roomy.OtherNodes = []string{"n2", "n3"}
 	occupied.OtherNodes = []string{"n2"}
-	return []Target{problem, base, other, updated, onNode, missing, excluded, last, roomy, occupied}
+	return []Target{problem, base, other, updated, onNode, missing, excluded, last, roomy, occupied, drained}
 }
 
 func missingNodeTargets() []Target {
@@ -153,7 +154,9 @@ func announceLaws(out *broken, v View, a AnnounceReschedule) {
 		returnLaws(out, v, a)
 	} else {
 		out.law("announced a rescheduling twice", a.Run.Reschedule != RescheduleNone)
-		out.law("announced a rescheduling for a node that did not fail", a.Run.Outcome.Verdict != contract.NoCapacity && a.Run.Outcome.Verdict != contract.NotStarted)
+		verdict := a.Run.Outcome.Verdict
+		drained := verdict == contract.Disrupted && v.Provision.Cordoned
+		out.law("announced a rescheduling for a node that did not fail", verdict != contract.NoCapacity && verdict != contract.NotStarted && !drained)
 		out.law("announced a rescheduling although another run is due at once", hasChanged(&a.Run, v.Provision))
 	}
 	rescheduledClaimLaws(out, v)
@@ -193,6 +196,43 @@ func rescheduledClaimLaws(out *broken, v View) {
 	for i := range v.Runs {
 		r := &v.Runs[i]
 		out.law("rescheduled while a run has no recorded outcome", r.Unfinished || r.Recorded == nil)
+	}
+}
+
+// A cordoned node takes the runs of what has a volume there, and no provision again that was
+// evicted.
+func TestAProvisionIsReturnedFromACordonedNodeOnlyIfItWasEvicted(t *testing.T) {
+	evicted := recorded(run(contract.Provision, 1), contract.Disrupted, 0)
+	evicted.Published, evicted.NothingBefore = true, true
+	undo := recorded(run(contract.Delete, 1), contract.Done, 0)
+	undo.After = 1
+	failed := evicted
+	failed.Outcome.Verdict = contract.TryAgain
+	base := Target{Revision: "r1", Hash: "h1", Node: "n1", RevisionStored: true, HasSlot: true, Supported: true, NodeSelected: true, OnSelectedNode: true, Cordoned: true}
+	uncordoned, anywhere, immediate := base, base, base
+	uncordoned.Cordoned, anywhere.OnSelectedNode, immediate.NodeSelected = false, false, false
+	for name, tt := range map[string]struct {
+		target Target
+		runs   []Run
+		want   string
+	}{
+		"evicted":                       {base, []Run{evicted}, "Launch undo=true"},
+		"evicted and undone":            {base, []Run{evicted, undo}, "decide.AnnounceReschedule"},
+		"not evicted":                   {base, []Run{failed}, "decide.Wait"},
+		"no run yet":                    {base, nil, "Launch undo=false"},
+		"uncordoned":                    {uncordoned, []Run{evicted}, "decide.Wait"},
+		"uncordoned after the undo":     {uncordoned, []Run{evicted, undo}, "decide.Wait"},
+		"a run may go to any node":      {anywhere, []Run{evicted}, "decide.Wait"},
+		"the scheduler selects no node": {immediate, []Run{evicted}, "decide.Wait"},
+	} {
+		v := View{Now: now, Claim: ClaimPending, Provision: tt.target, Delete: missingNodeTargets()[0], Runs: tt.runs}
+		got := fmt.Sprintf("%T", Decide(v))
+		if launch, launches := Decide(v).(Launch); launches {
+			got = fmt.Sprintf("Launch undo=%t", launch.Undo)
+		}
+		if got != tt.want {
+			t.Errorf("%s: got %s, want %s", name, got, tt.want)
+		}
 	}
 }
 

@@ -233,6 +233,8 @@ type Target struct {
 	// ExcludedNode is why no volume may be made on the selected node, which exists, empty if one
 	// may.
 	ExcludedNode string
+	// Cordoned is set if the selected node takes no further pods, but those that tolerate it.
+	Cordoned bool
 }
 
 // Problem is what an event reports to the claim's user or to the administrator.

@@ -65,7 +65,7 @@ func selectedNode(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageC
 }
 
 // observeSelectedNode notes if the node that the scheduler has selected for a claim no longer
-// exists or is excluded, and where it is. The cache may not have a node yet that was added a moment
+// exists, is excluded or is cordoned, and where it is. The cache may not have a node yet that was added a moment
 // ago, and a claim must not be provisioned in the default zone for that.
 func (r *Resolved) observeSelectedNode(ctx context.Context, reader cluster.Reader) error {
 	t := &r.Target
@@ -81,7 +81,7 @@ func (r *Resolved) observeSelectedNode(ctx context.Context, reader cluster.Reade
 		return nil
 	}
 	r.Node = topologyOfNode(node)
-	t.ExcludedNode = r.whyExcluded(node)
+	t.ExcludedNode, t.Cordoned = r.whyExcluded(node), node.Spec.Unschedulable
 	return nil
 }
 
