@@ -36,16 +36,18 @@ func (a *Actor) setResizeStage(ctx context.Context, o *observe.Observation, d de
 	return err
 }
 
-// beginResize says that the volume grows, and whose refusal that replaces. external-resizer takes
+// beginResize says that the volume grows, and which refusal that replaces. external-resizer takes
 // every PV of its CSI driver (CanSupport in its pkg/resizer/csi_resizer.go), so it refuses what it
-// cannot expand on claims of ours, in turns with this.
+// cannot expand on claims of ours, in turns with this. The caches keep no managed fields: who wrote
+// the status is not known, and a run of ours may have, whose Job no longer exists.
 func (a *Actor) beginResize(ctx context.Context, o *observe.Observation) error {
 	wrote, err := a.patchResize(ctx, o, corev1.PersistentVolumeClaimControllerResizeInProgress, corev1.PersistentVolumeClaimResizing, "")
-	if wrote && o.View.IsRefusedByAnother() {
+	if wrote && o.PV.Spec.CSI != nil && o.View.IsRefusedByNoRun() {
 		a.emit(o.Holder, o.PV, corev1.EventTypeWarning, reason.VolumeResizeFailed,
-			"the claim's status said that the volume cannot have the size, and no run of the dispatcher has said so: a csi-resizer, which takes every "+
-				"volume of its CSI driver, writes such a status. The expansion continues. Remedy: an administrator removes the container csi-resizer of "+
-				"that driver; kubectl get pvc "+o.Holder.Name+" -o yaml --show-managed-fields names the program that wrote the status")
+			"the claim's status said that the volume cannot have the size, and no run of the dispatcher has said so that is still on record. The "+
+				"expansion continues. If a csi-resizer serves the volume's CSI driver, it may write such a status, since it takes every volume of its "+
+				"driver. Remedy: in this case an administrator removes the container csi-resizer of that driver; kubectl get pvc "+o.Holder.Name+
+				" -n "+o.Holder.Namespace+" -o yaml --show-managed-fields names the program that wrote the status")
 	}
 	return err
 }
