@@ -109,10 +109,17 @@ func (c *class) oneFileSystem() error {
 	return nil
 }
 
+// isFormer reports whether a property is one that former images read, and that the verb does not
+// need: the config revisions of their volumes have it. It chose the source of a new PV, of which
+// ceph-csi's is the only one now.
+func isFormer(verb contract.Verb, name, value string) bool {
+	return strings.EqualFold(name, "rbd-source") && (verb != contract.Provision || value == "" || value == "ceph-csi")
+}
+
 // readClass refuses unknown properties: a volume of a misspelt type would get the default type
 // silently. Names are read in any case, as standalone-cinder and the plugin of earlier Kubernetes
 // did (CreateVolume in pkg/volume/cinder/cinder_util.go).
-func readClass(given map[string]string, clusterUID string) (class, error) {
+func readClass(verb contract.Verb, given map[string]string, clusterUID string) (class, error) {
 	c := class{writeInitiator: "true", smartClone: "false"}
 	c.initiator, c.host = names(clusterUID)
 	known := c.properties()
@@ -125,6 +132,7 @@ func readClass(given map[string]string, clusterUID string) (class, error) {
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		rightName, ok := rightNames[strings.ToLower(name)]
 		switch {
+		case isFormer(verb, name, given[name]):
 		case !ok:
 			faults = append(faults, fmt.Errorf("property %q is unknown; this image supports %s",
 				name, strings.Join(slices.Sorted(maps.Keys(known)), ", ")))

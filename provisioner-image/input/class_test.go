@@ -244,6 +244,23 @@ func TestFaultyPropertyIsRefused(t *testing.T) {
 	}
 }
 
+// The parameter chose the source of a new PV, of which one is left. With a floating tag the revisions
+// of earlier volumes are read by this image, which once refused to delete those volumes.
+func TestAParameterOfFormerImagesKeepsNoVolumeFromItsDeletion(t *testing.T) {
+	for value, ok := range map[string]bool{"ceph-csi": true, "": true, "native": false} {
+		for _, verb := range contract.Verbs() {
+			in := sources(t, func(r *contract.Requests, _ fstest.MapFS) {
+				r.Verb, r.Items[0].Properties["RBD-source"] = verb, value
+			})
+			in.Verb = verb
+			_, err := read(in)
+			if good := ok || verb != contract.Provision; (err == nil) != good {
+				t.Errorf("%s with %q: %v", verb, value, err)
+			}
+		}
+	}
+}
+
 // A list is about the class only.
 func TestListNeedsNoClaim(t *testing.T) {
 	in := sources(t, func(r *contract.Requests, files fstest.MapFS) {

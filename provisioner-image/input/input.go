@@ -105,7 +105,7 @@ type common struct {
 func readCommon(in Sources, requests []contract.Request) (common, error) {
 	of := common{Sources: in, parallel: defaultParallel}
 	var err error
-	if of.class, err = readClass(requests[0].Properties, requests[0].ClusterUID); err != nil {
+	if of.class, err = readClass(in.Verb, requests[0].Properties, requests[0].ClusterUID); err != nil {
 		return of, fault(contract.ExitConfig, err)
 	}
 	if of.parallel, err = parallel(of.class); err != nil {
