@@ -106,7 +106,12 @@ select_volumes() {
   jq -cr '
     def text(form):
       if type == "string" and test("\\A(" + form + ")\\z") then . else error("form") end;
-    def size: text("0|[1-9][0-9]{0,17}");
+    # A size may be 1073741824.0 or 1.5e9, below 2^53, where jq rounds no whole number.
+    def size:
+      text("(0|[1-9][0-9]{0,17})([.][0-9]+)?([eE][+]?[0-9]{1,2})?") |
+      if test("[.eE]") then
+        tonumber | if . == floor and . < 9007199254740992 then floor | tostring else error("form") end
+      else . end;
     .volumes[] | select('"$1"') | .id |= text("[0-9A-Za-z][0-9A-Za-z._-]*") | '"$2" \
     "$work/volumes" >"$work/found" ||
     flex again "a volume of the storage has an ID or a size of another form;" \

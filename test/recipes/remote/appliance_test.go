@@ -54,6 +54,7 @@ type appliance struct {
 	form    string            // of its IDs, empty for "vol-%d"
 	beside  map[string]any    // what its lists have beside volumes
 	link    string            // the header Link of its answers
+	writes  *strings.Replacer // changes the text of its answers, nil for none
 }
 
 func newAppliance(t *testing.T) *appliance {
@@ -124,7 +125,11 @@ func (a *appliance) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Link", a.link)
 	}
 	w.WriteHeader(recorder.Code)
-	_, _ = w.Write(recorder.Body.Bytes())
+	text := recorder.Body.String()
+	if a.writes != nil {
+		text = a.writes.Replace(text)
+	}
+	_, _ = io.WriteString(w, text)
 }
 
 // babble writes until it is no longer read, but not so much that it fills the disk of a test that

@@ -266,6 +266,34 @@ func TestAnApplianceMayNumberItsVolumes(t *testing.T) {
 	}
 }
 
+// A storage that keeps sizes as numbers with a fraction once had its claim wait for ever.
+func TestASizeMayHaveAFractionOfZeroOrAnExponent(t *testing.T) {
+	t.Parallel()
+	for one, two := range map[string]string{"1048576.0": "2097152.00", "1.048576e6": "2.097152e+06", "1048576": "2.097152E6"} {
+		w, c := newWorld(t, overHTTP()), claim(1)
+		w.appliance.writes = strings.NewReplacer(":1048576,", ":"+one+",", ":2097152,", ":"+two+",")
+		w.mustEnd(w.run(contract.Provision, c), 0, "")
+		w.mustHavePV(c)
+		if has := w.api.All("persistentvolumes")[0].At("spec", "capacity", "storage"); has != "1048576" {
+			t.Errorf("of %s the PV has the size %v", one, has)
+		}
+		w.mustEnd(w.run(contract.List, c), 0, `"size":1048576`)
+		c.Size = 2 * mebi
+		w.mustEnd(w.run(contract.Expand, c), 0, `"capacity":2097152`)
+	}
+}
+
+func TestASizeThatWouldBeRoundedIsNotRead(t *testing.T) {
+	t.Parallel()
+	w, c := newWorld(t, overHTTP()), claim(1)
+	w.mustEnd(w.run(contract.Provision, c), 0, "")
+	w.api.Forget()
+	for _, size := range []string{"1048576.5", "9007199254740993.0", "1e16", "-1048576", "01048576"} {
+		w.appliance.writes = strings.NewReplacer(":1048576,", ":"+size+",")
+		w.mustEnd(w.run(contract.Provision, c), contract.ExitTempFail, "a volume of the storage")
+	}
+}
+
 func TestANumberWithAFractionOrAnExponentIsNeverAnotherVolume(t *testing.T) {
 	t.Parallel()
 	for _, id := range []applianceID{"7.0", "1e3", "9.007199254740993E15"} {
