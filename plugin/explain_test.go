@@ -232,7 +232,7 @@ func claimOnNode(c *fakecluster.Cluster) *corev1.PersistentVolumeClaim {
 	return c.CreateClaim("data")
 }
 
-// Nobody has to do anything: the run is repeated, here after the claim was returned from its node.
+// No user has to do anything: the run is repeated, here after the claim was returned from its node.
 func TestAClaimWhoseRunADrainEvictedIsWorking(t *testing.T) {
 	for name, drains := range map[string]bool{"a drain": true, "a preemption": false} {
 		t.Run(name, func(t *testing.T) {

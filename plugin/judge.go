@@ -236,7 +236,7 @@ func isIdle(action decide.Action) bool {
 }
 
 // judgeFailure says why a run failed, as its event does. A container's message is part of the cause,
-// whatever it says. A run that was ended from outside is repeated, and nobody has to do anything.
+// whatever it says. A run that was ended from outside is repeated, and no user has to do anything.
 func judgeFailure(r *Report, o *observe.Observation, last decide.Run) {
 	said, where := quote.Lines(last.Outcome.Message), ""
 	if said == "" {
