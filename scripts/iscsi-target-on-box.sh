@@ -68,8 +68,6 @@ reserve() {
 # clone makes the file clone, which a run that was killed may have left. It may take as long as
 # copying the data.
 clone() {
-  [ "$(stat -f -c %T "$volumes")" != xfs ] || command -v xfs_io >/dev/null ||
-    misconfigured "the box cannot reserve the room of a clone on XFS: install xfsprogs"
   if [ ! -e "$volume/clone" ]; then
     room "$size"
     cp --reflink=always "$volumes/$from/disk" "$volume/part" ||
@@ -88,6 +86,10 @@ clone() {
 }
 
 create() {
+  # Later 78 would be wrong, since it says that nothing was made.
+  [ "$from" = none ] || [ "$(stat -f -c %T "$volumes")" != xfs ] ||
+    command -v xfs_io >/dev/null ||
+    misconfigured "the box cannot reserve the room of a clone on XFS: install xfsprogs"
   mkdir -p "$volume"
   printf '%s\n' "$note" >"$volume/note"
   printf '%s\n' "$from" >"$volume/from"

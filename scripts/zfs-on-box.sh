@@ -35,16 +35,12 @@ grow() {
 # without an NFS server it takes every data set for shared (nfs_is_shared of libzfs).
 export_path() {
   said=$(zfs share "$volume" 2>&1) || case $said in
-    *"already shared"*)
-      command -v exportfs >/dev/null ||
-        misconfigured "the box has no exportfs: install nfs-kernel-server"
-      ;;
+    *"already shared"*) ;;
     *)
       echo "$said" >&2
       end 75 "the storage does not export the volume by NFS; the provisioner tries again"
       ;;
   esac
-  command -v exportfs >/dev/null || return 0 # another NFS server than that of Linux
   exports=$(exportfs)
   printf '%s\n' "$exports" | grep -q "^$1\([[:space:]]\|\$\)" ||
     end 75 "the storage does not export the volume by NFS; the provisioner tries again"
@@ -57,6 +53,9 @@ provision() {
   esac
   [ "$(value sharenfs "$parent")" != off ] ||
     misconfigured "the data set $parent is not exported: set its sharenfs, or correct the key parent"
+  # zfs shares by this program. Later 78 would be wrong, since it says that nothing was made.
+  command -v exportfs >/dev/null ||
+    misconfigured "the box has no exportfs: install nfs-kernel-server"
   if ! is_there; then
     room "$size"
     zfs create -o "refquota=$size" -o "refreservation=$size" -o "flex:note=$note" "$volume"

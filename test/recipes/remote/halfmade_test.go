@@ -16,6 +16,9 @@ func (w *world) mustNotServe(c contract.Request, code int, says string) {
 	if pvs := w.api.All("persistentvolumes"); len(pvs) > 0 {
 		w.t.Errorf("%s: there is the PV %v", says, pvs)
 	}
+	if contract.VerdictOf(code).MadeNothing() { // else no run would undo what is left
+		w.mustHaveNothing()
+	}
 }
 
 // zfs create and zfs mount end with 1 when they have not shared what they have mounted. A later run
@@ -55,8 +58,18 @@ func TestParentThatExportsNothingIsMisconfigured(t *testing.T) {
 		w := newWorld(t, overZFS())
 		state(w.dir, "zfs", change)
 		w.mustNotServe(claim(1), contract.ExitConfig, says)
-		w.mustHaveNothing()
 	}
+}
+
+// 78 says that nothing was made, and then nothing is undone.
+func TestABoxWithoutAProgramHasMadeNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, overZFS(), edition{"command -v exportfs", "command -v no-such-program"})
+	state(w.dir, "zfs", func(pool *zpool) { pool.ShareNFS = "on" })
+	w.mustNotServe(claim(1), contract.ExitConfig, "the box has no exportfs: install nfs-kernel-server")
+	w = newWorld(t, iscsiTarget(), edition{"command -v xfs_io", "command -v no-such-program"},
+		edition{`$(stat -f -c %T "$volumes")`, "xfs"})
+	w.mustNotServe(claim(2, cloneOf(1)), contract.ExitConfig, "install xfsprogs")
 }
 
 func TestABoxWithoutWhatTheConfigNamesIsMisconfigured(t *testing.T) {
@@ -153,7 +166,8 @@ func TestLogicalVolumeWithoutADeviceIsActivated(t *testing.T) {
 	t.Parallel()
 	w, c := newWorld(t, overLVM()), claim(1)
 	w.write("box/no-dbus", "")
-	w.mustNotServe(c, contract.ExitTempFail, "claim: the storage's targetcli has failed; the provisioner tries again: dbus.exceptions.DBusException")
+	w.mustNotServe(c, contract.ExitTempFail, "claim: the storage's targetcli has failed; the provisioner tries again\n")
+	w.mustNotServe(c, contract.ExitTempFail, "dbus.exceptions.DBusException") // for the log alone
 	w.remove("box/no-dbus")
 	state(w.dir, "lvm", func(group *lvm) {
 		v := group.Volumes[c.PVName]

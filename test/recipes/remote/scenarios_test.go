@@ -264,8 +264,10 @@ func TestNoPathOfAHostileStorageReachesThePV(t *testing.T) {
 				w.appliance.volumes[0].Path = path
 			} else {
 				dir := w.dir + "/box/tank/flex/" + c.PVName
-				state(w.dir, "zfs", func(pool *zpool) { pool.Claimed = dir + "/" + path })
-				w.remove("bin/exportfs")                  // so that the box is believed
+				state(w.dir, "zfs", func(pool *zpool) {
+					pool.Claimed = dir + "/" + path
+					pool.Exported = append(pool.Exported, pool.Claimed)
+				})
 				must(t, os.MkdirAll(dir+"/"+path, 0o755)) // the script changes its mode
 			}
 			w.mustEnd(w.run(contract.Provision, c), contract.ExitTempFail, "has control characters, or leads to a directory above")
