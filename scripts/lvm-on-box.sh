@@ -45,6 +45,25 @@ cli() {
   end 75 "the storage's targetcli has failed; the provisioner tries again"
 }
 
+# unrestored prints the devices and targets that the saved configuration has and LIO does not,
+# except the claim's own. When the box starts, rtslib skips devices that are missing (restore in
+# root.py). saveconfig writes what is there: their volumes would never have a LUN again.
+unrestored() {
+  saved=/etc/target/saveconfig.json
+  [ ! -d /etc/rtslib-fb-target ] || saved=/etc/rtslib-fb-target/saveconfig.json # Debian
+  [ -e "$saved" ] || return 0
+  {
+    printf '%s\n' "/dev/$group/$name" "$iqn"
+    ls "$lio/iscsi" || true
+    for file in "$lio"/core/*/*/udev_path; do
+      [ ! -e "$file" ] || ! read -r device <"$file" || printf '%s\n' "$device"
+    done
+    echo
+    sed -n -e 's/^ *"dev": "\(.*\)",\{0,1\}$/\1/p' \
+      -e 's/^ *"wwn": "\(iqn[.].*\)",\{0,1\}$/\1/p' "$saved"
+  } | awk '!NF { saved = 1 } saved && NF && !($0 in there) { print } !saved { there[$0] }'
+}
+
 in_use() { [ -n "$(cat "$target/dynamic_sessions" 2>/dev/null)" ]; }
 
 unexport() {
@@ -153,7 +172,15 @@ main() {
       ;;
   esac
   case $verb in
-    provision | delete) "$verb" ;;
+    provision | delete)
+      lacking=$(unrestored)
+      if [ -n "$lacking" ]; then
+        printf 'not restored:\n%s\n' "$lacking" >&2
+        end 75 "the storage has not restored all volumes since it was started: its administrator" \
+          "must activate its volume group, and then run targetctl restore"
+      fi
+      "$verb"
+      ;;
     expand) # LIO has the new size at once; a node that is logged in has to rescan
       grow
       bytes

@@ -3,6 +3,7 @@
 package remote
 
 import (
+	"os"
 	"slices"
 	"testing"
 
@@ -70,6 +71,35 @@ func TestABoxWithoutAProgramHasMadeNothing(t *testing.T) {
 	w = newWorld(t, iscsiTarget(), edition{"command -v xfs_io", "command -v no-such-program"},
 		edition{`$(stat -f -c %T "$volumes")`, "xfs"})
 	w.mustNotServe(claim(2, cloneOf(1)), contract.ExitConfig, "install xfsprogs")
+}
+
+// After a restart rtslib leaves out the volumes without a device, or nothing has restored them at
+// all. Saving what is there would be the end of them.
+func TestTargetsThatABoxHasNotRestoredAreNotForgotten(t *testing.T) {
+	t.Parallel()
+	for _, lost := range []string{"lio/core", "lio/iscsi"} {
+		w := newWorld(t, overLVM())
+		for i := range 2 {
+			w.mustEnd(w.run(contract.Provision, claim(i+1)), 0, "")
+		}
+		must(t, os.Rename(w.dir+"/box/"+lost, w.dir+"/box/aside"))
+		saved, err := os.ReadFile(w.dir + "/box/rtslib/saveconfig.json")
+		must(t, err)
+		for verb, c := range map[contract.Verb]contract.Request{contract.Provision: claim(3), contract.Delete: claim(2)} {
+			w.mustEnd(w.run(verb, c), contract.ExitTempFail, "claim: the storage has not restored all volumes")
+		}
+		if left, err := os.ReadFile(w.dir + "/box/rtslib/saveconfig.json"); err != nil || string(left) != string(saved) {
+			t.Errorf("without %s it has saved %s, %v", lost, left, err)
+		}
+		must(t, os.Rename(w.dir+"/box/aside", w.dir+"/box/"+lost))
+		w.mustEnd(w.run(contract.Delete, claim(2)), 0, "")
+		w.mustHave(mebi, claim(1))
+		// What is missing is the claim's own, of a run that was killed.
+		must(t, os.RemoveAll(w.dir+"/box/lio"))
+		must(t, os.MkdirAll(w.dir+"/box/lio/iscsi", 0o755))
+		w.mustEnd(w.run(contract.Provision, claim(1)), 0, "")
+		w.mustHave(mebi, claim(1))
+	}
 }
 
 func TestABoxWithoutWhatTheConfigNamesIsMisconfigured(t *testing.T) {

@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -254,9 +255,31 @@ func lio(world string, words []string) error {
 		}
 		return nil
 	case command == "saveconfig":
-		return nil
+		return saveLIO(root, filepath.Join(world, "box/rtslib"))
 	}
 	return fmt.Errorf("unknown command %q", words)
+}
+
+// saveLIO writes what there is, and no more, in the form of rtslib.
+func saveLIO(root, dir string) error {
+	devices, _ := filepath.Glob(filepath.Join(root, "core/*/*/udev_path"))
+	targets, _ := filepath.Glob(filepath.Join(root, "iscsi/iqn.*"))
+	objects, saved := []map[string]any{}, []map[string]any{}
+	for _, file := range devices {
+		device, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		objects = append(objects, map[string]any{"dev": strings.TrimSpace(string(device)), "name": filepath.Base(filepath.Dir(file)), "wwn": "6b1f"})
+	}
+	for _, target := range targets {
+		saved = append(saved, map[string]any{"fabric": "iscsi", "tpgs": []any{}, "wwn": filepath.Base(target)})
+	}
+	text, err := json.MarshalIndent(map[string]any{"fabric_modules": []any{}, "storage_objects": objects, "targets": saved}, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, "saveconfig.json"), text, 0o600)
 }
 
 // iqnOf returns the target that a command is about.

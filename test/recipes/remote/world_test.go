@@ -54,7 +54,7 @@ type edition struct{ from, to string }
 func newWorld(t *testing.T, r recipe, editions ...edition) *world {
 	t.Helper()
 	w := &world{t: t, dir: t.TempDir(), recipe: r, properties: map[string]string{"box": "root@box"}}
-	for _, dir := range []string{"image", "etc/secret", "account", "bin", "programs", "box/conf.d", "box/volumes", "box/lio/iscsi", "tmp"} {
+	for _, dir := range []string{"image", "etc/secret", "account", "bin", "programs", "box/conf.d", "box/volumes", "box/lio/iscsi", "box/rtslib", "tmp"} {
 		must(t, os.MkdirAll(filepath.Join(w.dir, dir), 0o755))
 	}
 	self, err := os.Executable()
@@ -99,6 +99,7 @@ func (w *world) install(editions []edition) {
 		}
 		for _, path := range [][2]string{
 			{"/etc/flex", "etc"}, {"/etc/tgt/conf.d", "box/conf.d"}, {"/sys/kernel/config/target", "box/lio"}, {"/run/flex-", "box/flex-"},
+			{"/etc/rtslib-fb-target", "box/rtslib"},
 		} {
 			text = bytes.ReplaceAll(text, []byte(path[0]), []byte(filepath.Join(w.dir, path[1])))
 		}
