@@ -163,6 +163,9 @@ list() {
 exec 9>"$volumes/.lock" # tgt-admin takes the first free number for a target
 flock -w 60 9 ||
   end 75 "another run has been at work on the storage for a minute; the provisioner tries again"
+# This fails if the connection has ended meanwhile. Such a run has a successor, which does not know
+# of it.
+echo flex-on-box
 case $verb in
   provision | expand | delete | list) "$verb" 9>&- ;; # what a program starts would keep the lock
 esac

@@ -193,4 +193,7 @@ umask 077 # whoever can open the file can lock it
 exec 9>/run/flex-lvm
 flock -w 60 9 ||
   end 75 "another run has been at work on the storage for a minute; the provisioner tries again"
+# This fails if the connection has ended meanwhile. Such a run has a successor, which does not know
+# of it.
+echo flex-on-box
 main 9>&- # LVM warns of a file that it inherits, and what it starts would keep the lock

@@ -99,5 +99,8 @@ if [ "$verb" != list ]; then
   exec 9>/run/flex-zfs
   flock -w 60 9 ||
     end 75 "another run has been at work on the storage for a minute; the provisioner tries again"
+  # This fails if the connection has ended meanwhile. Such a run has a successor, which does not
+  # know of it.
+  echo flex-on-box
 fi
 main 9>&- # what a program starts would keep the lock

@@ -49,7 +49,8 @@ func ssh(world string, arguments []string, in io.Reader, out, log io.Writer) int
 		shell = exec.Command("nsenter", "--target", string(pid), "--mount", "--net", "sh", "-c", arguments[n])
 	}
 	shell.Env = []string{"PATH=" + os.Getenv("PATH"), worldVariable + "=" + world, killVariable + "=" + os.Getenv(killVariable)}
-	shell.Stdin, shell.Stdout, shell.Stderr, shell.Dir = in, out, log, "/"
+	shell.Stdin, shell.Stderr, shell.Dir = in, log, "/"
+	shell.Stdout = struct{ io.Writer }{out} // a pipe, which has no reader when this program has ended
 	shell.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	code := exitOf(shell.Run())
 	if code > 128 || string(mode) == "lost" { // the box or the connection is no longer there
