@@ -128,6 +128,11 @@ provision() {
   has "^  *ALL\$" || end 75 "the target lets no node in; the provisioner tries again"
 }
 
+must_be_unused() {
+  ! in_use ||
+    end 75 "the volume is in use, and can grow when it is not: delete the pods that use it"
+}
+
 expand() {
   now=$(stat -c %s "$volume/disk")
   if [ "$now" -lt "$size" ]; then
@@ -135,8 +140,11 @@ expand() {
     fallocate -o "$now" -l $((size - now)) "$volume/disk"
   fi
   # Only when it creates a target, tgt reads the size of the file.
-  in_use || admin --update
-  ! in_use || end 75 "the volume is in use, and can grow when it is not: delete the pods that use it"
+  must_be_unused
+  admin --update
+  must_be_unused # tgt-admin did nothing if a node has logged in meanwhile
+  has "path: $volume/disk\$" ||
+    end 75 "the storage has not created the target; the provisioner tries again"
   stat -c %s "$volume/disk"
 }
 

@@ -275,8 +275,11 @@ func TestABoxRefusesASizeThatItCannotCount(t *testing.T) {
 	volumes, programs := t.TempDir(), t.TempDir()
 	must(t, os.Mkdir(filepath.Join(volumes, "pvc-1"), 0o700))
 	must(t, os.WriteFile(filepath.Join(volumes, "pvc-1", "disk"), make([]byte, 1024), 0o600))
-	for _, program := range []string{"tgtadm", "tgt-admin"} {
-		must(t, os.WriteFile(filepath.Join(programs, program), []byte("#!/bin/sh\n"), 0o700))
+	for program, script := range map[string]string{
+		"tgtadm":    "echo 'Target 1: iqn.2026-01.example:pvc-1'\necho 'Backing store path: " + volumes + "/pvc-1/disk'\n",
+		"tgt-admin": "",
+	} {
+		must(t, os.WriteFile(filepath.Join(programs, program), []byte("#!/bin/sh\n"+script), 0o700))
 	}
 	for size, want := range map[string]int{"1024": 0, "9223372036854775807": contract.ExitCapacity} {
 		cmd := exec.Command("sh", "../../scripts/iscsi-target-on-box.sh", "expand", volumes, "pvc-1", "iqn.2026-01.example:pvc-1", size, "none")

@@ -95,6 +95,8 @@ type tgtTarget struct {
 	Disk, User string
 	Size       int64
 	InUse      bool
+	// Leaves is that the node logs out when it was seen once.
+	Leaves bool
 }
 
 type tgtTargets map[string]tgtTarget
@@ -129,6 +131,8 @@ func tgtadm(world string, arguments []string, _ io.Reader, out, log io.Writer) i
 			fmt.Fprintf(out, "Target %d: %s\n    System information:\n        Driver: iscsi\n    I_T nexus information:\n", n, iqn)
 			if target.InUse {
 				fmt.Fprintln(out, "        I_T nexus: 3\n            Initiator: iqn.2010-11.node1")
+				target.InUse = !target.Leaves
+				(*all)[iqn] = target
 			}
 			fmt.Fprintf(out, "    LUN information:\n        LUN: 1\n            Size: %d MB\n            Backing store path: %s\n", target.Size/1e6, target.Disk)
 			fmt.Fprintf(out, "    Account information:\n        %s\n    ACL information:\n        ALL\n", target.User)

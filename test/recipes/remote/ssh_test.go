@@ -114,6 +114,13 @@ func TestVolumeOfTgtThatIsInUseStays(t *testing.T) {
 	c.Size = 2 * mebi
 	w.mustEnd(w.run(contract.Expand, c), contract.ExitTempFail, "claim: the volume is in use, and can grow when it is not")
 	w.mustHave(mebi, claim(1), claim(2))
+	// tgt-admin is not run if it would do nothing, and the node logs out then.
+	state(w.dir, "tgt", func(all *tgtTargets) {
+		target := (*all)[iqn]
+		target.Leaves = true
+		(*all)[iqn] = target
+	})
+	w.mustEnd(w.run(contract.Expand, c), contract.ExitTempFail, "claim: the volume is in use, and can grow when it is not")
 	w.login(iqn, false)
 	w.mustEnd(w.run(contract.Expand, c), 0, "")
 	if size := w.recipe.volumes(w)[c.UID]; size != 2*mebi {
