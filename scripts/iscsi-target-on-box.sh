@@ -113,6 +113,8 @@ provision() {
     end 65 "the volume was created from another source: delete the claim, and create another one"
   text=$(printf '<target %s>\n  backing-store %s\n  incominguser %s %s\n</target>' \
     "$iqn" "$volume/disk" "$name" "$password")
+  # What is there as wanted is made anew, too: an earlier release wrote the file, and left a login
+  # with another password.
   if in_use; then
     # The login of a target that is in use stays as it is.
     [ "$(cat "$config" 2>/dev/null)" = "$text" ] ||
