@@ -43,7 +43,7 @@ program() {
 # code, and says why. What it prints is in the file said: no limit of this pod's files holds for its
 # log, which the node writes.
 on_box() {
-  local code=0 word text
+  local codes=(0 0) word text
   for word; do
     [[ $word =~ $plain ]] || flex again "the box cannot be asked for $word"
   done
@@ -51,16 +51,17 @@ on_box() {
   ssh -F none -T -i "$secret/key" -o "UserKnownHostsFile=$secret/known_hosts" \
     -o StrictHostKeyChecking=yes -o BatchMode=yes -o IdentitiesOnly=yes \
     -o ConnectTimeout=10 -o ServerAliveInterval=10 -- "$FLEX_BOX" \
-    "exec sh -c 'eval \"\$(echo $text | base64 -d)\"'" >"$work/out" 2>"$work/log" || code=$?
+    "exec sh -c 'eval \"\$(echo $text | base64 -d)\"'" 2>"$work/log" | cat >"$work/out" ||
+    codes=("${PIPESTATUS[@]}")
   tail -c 65536 "$work/log" >&2
-  case $code in
-    255 | 153) ;; # ssh's own, and that it was ended by the limit
-    *)
-      began
-      [ $code = 0 ] || exit $code
-      return
-      ;;
-  esac
+  # ssh does not say that its answer could not be written. What the box has done is unknown then.
+  [ "${codes[1]}" = 0 ] ||
+    flex again "the storage's answer is too long, or the disk of the provisioner's node is full"
+  if [ "${codes[0]}" -lt 128 ]; then # else ssh has failed, or was killed
+    began
+    [ "${codes[0]}" = 0 ] || exit "${codes[0]}"
+    return
+  fi
   ! grep -q "Permission denied (" "$work/log" || flex denied "the box refuses the key of the Secret"
   ! grep -q "Host key verification failed" "$work/log" || flex misconfigured "the host key of the box is not in the file known_hosts of the Secret"
   flex again "the storage does not answer; the provisioner tries again"

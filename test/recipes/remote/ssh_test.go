@@ -67,6 +67,17 @@ func TestAnswerOfABoxIsLost(t *testing.T) {
 	})
 }
 
+// A node whose disk is full keeps no answer: what the box has done is not known.
+func TestAnswerOfABoxThatCannotBeWrittenIsTriedAgain(t *testing.T) {
+	forEachBox(t, func(of subtest) {
+		w, c := newWorld(of.t, of.recipe, edition{`>"$work/out"`, `>/dev/full`}), claim(1)
+		for _, verb := range []contract.Verb{contract.Provision, contract.Expand, contract.Delete, contract.List} {
+			w.mustEnd(w.run(verb, c), contract.ExitTempFail, "or the disk of the provisioner's node is full")
+			w.await("the box goes on", func() bool { return len(w.processes("")) == 0 })
+		}
+	})
+}
+
 // A config can name nothing that a shell of the box would interpret.
 func TestWordsForABoxArePlain(t *testing.T) {
 	forEachBox(t, func(of subtest) {
