@@ -102,8 +102,12 @@ iscsi_pv() {
   flex pv "$(jq -c --arg iqn "$1" --arg name "$name" --arg namespace "$namespace" '.requests[] | select(.uid == env.FLEX_CLAIM_UID) | {
     metadata: {annotations: ({"flex-provisioner.io/secret": "\($namespace)/\($name)"}
       + if .source then {"flex-provisioner.io/clone-of": "\(.source.namespace)/\(.source.name)"} else {} end)},
-    spec: {iscsi: {targetPortal: env.FLEX_PORTAL, iqn: $iqn, lun: 1, fsType: (env.FLEX_FSTYPE // "ext4"),
-      chapAuthSession: true, secretRef: {$name, $namespace}}}}' /etc/flex/request.json)"
+    spec: ({iscsi: {targetPortal: env.FLEX_PORTAL, iqn: $iqn, lun: 1,
+      fsType: (env.FLEX_FSTYPE // "ext4"), chapAuthSession: true, secretRef: {$name, $namespace}}}
+      # The clone of an xfs has its UUID. The kernel mounts both on one node only with this option.
+      + if .source and env.FLEX_FSTYPE == "xfs" and .volumeMode == "Filesystem" then
+          {mountOptions: ((.mountOptions // []) | . + (["nouuid"] - .))}
+        else {} end)}' /etc/flex/request.json)"
 }
 
 # refuse_many refuses what an iSCSI disk cannot be.

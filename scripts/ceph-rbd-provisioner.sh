@@ -33,9 +33,14 @@ provision() {
   grow
   flex pv "$(jq -c '{
     metadata: {annotations: (if .source then {"flex-provisioner.io/clone-of": "\(.source.namespace)/\(.source.name)"} else {} end)},
-    spec: {csi: {driver: "rbd.csi.ceph.com", volumeHandle: .pvName, fsType: (env.FLEX_FSTYPE // "ext4"),
+    spec: ({csi: {driver: "rbd.csi.ceph.com", volumeHandle: .pvName,
+      fsType: (env.FLEX_FSTYPE // "ext4"),
       volumeAttributes: {clusterID: env.FLEX_CLUSTER_ID, pool: env.FLEX_POOL, staticVolume: "true", imageFeatures: "layering"},
-      nodeStageSecretRef: {namespace: "flex-provisioner", name: env.FLEX_NODE_SECRET}}}}' "$work/request")"
+      nodeStageSecretRef: {namespace: "flex-provisioner", name: env.FLEX_NODE_SECRET}}}
+      # The clone of an xfs has its UUID. The kernel mounts both on one node only with this option.
+      + if .source and env.FLEX_FSTYPE == "xfs" and .volumeMode == "Filesystem" then
+          {mountOptions: ((.mountOptions // []) | . + (["nouuid"] - .))}
+        else {} end)}' "$work/request")"
 }
 delete() {
   [ "${FLEX_LISTED_VOLUME:-$name}" = "$name" ] || flex again "the listed volume is not the claim's"

@@ -3,6 +3,7 @@
 package remote
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -77,6 +78,29 @@ func TestACloneHasAtLeastTheSizeOfItsSource(t *testing.T) {
 		}
 		if sizes := w.recipe.volumes(w); len(sizes) != 4 {
 			t.Errorf("%s: the volumes are %v", r.name, sizes)
+		}
+	}
+}
+
+// A clone of an xfs has the UUID of its source, and may be mounted where that is.
+func TestACloneOfAnXFSIsMountedBesideItsSource(t *testing.T) {
+	t.Parallel()
+	clone := claim(2, cloneOf(1), func(c *contract.Request) { c.MountOptions = []string{"noatime"} })
+	box := newWorld(t, iscsiTarget())
+	box.write("box/reflinks", "")
+	box.mustEnd(box.run(contract.Provision, claim(1)), 0, "")
+	image := newPlayedCeph(t, flattened(clone)+`[ "$words" = "snap ls --format json `+claim(1).PVName+`" ] || end 99 "$words"
+echo '[]'`)
+	for _, w := range []*world{box, image} {
+		for _, test := range [][3]string{
+			{"xfs", "Filesystem", "[noatime nouuid]"}, {"ext4", "Filesystem", "<nil>"}, {"xfs", "Block", "<nil>"},
+		} {
+			w.api.Forget()
+			w.properties["fstype"], clone.VolumeMode = test[0], test[1]
+			w.mustEnd(w.run(contract.Provision, clone), 0, "")
+			if got := fmt.Sprint(w.api.All("persistentvolumes")[0].At("spec", "mountOptions")); got != test[2] {
+				t.Errorf("%s, %s: what the script says of mount options is %s, want %s", w.recipe.name, test, got, test[2])
+			}
 		}
 	}
 }
