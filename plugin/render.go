@@ -64,13 +64,8 @@ func Render(ctx context.Context, files []string, stdin io.Reader, serving option
 	if err != nil {
 		return nil, err
 	}
-	if m.claim == nil {
-		return nil, errors.New("no PersistentVolumeClaim is in the files")
-	}
-	for _, cm := range m.configs {
-		if err := m.unserved(cm.ConfigMap, serving); err != nil {
-			return nil, fmt.Errorf("%s: %w", cm.file, err)
-		}
+	if err := m.checkComplete(serving); err != nil {
+		return nil, err
 	}
 	caches, err := m.caches(serving.Namespaces())
 	if err != nil {
@@ -102,6 +97,19 @@ func Render(ctx context.Context, files []string, stdin io.Reader, serving option
 	}
 	job.TypeMeta = metav1.TypeMeta{APIVersion: batchv1.SchemeGroupVersion.String(), Kind: "Job"}
 	return job, nil
+}
+
+// checkComplete returns why no Job can be made of the files.
+func (m *manifests) checkComplete(serving options.Serving) error {
+	if m.claim == nil {
+		return errors.New("no PersistentVolumeClaim is in the files")
+	}
+	for _, cm := range m.configs {
+		if err := m.unserved(cm.ConfigMap, serving); err != nil {
+			return fmt.Errorf("%s: %w", cm.file, err)
+		}
+	}
+	return nil
 }
 
 // caches returns caches with what the files have, and a node that the scheduler may have selected

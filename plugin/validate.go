@@ -213,23 +213,16 @@ func (m *manifests) classesOf(cm *corev1.ConfigMap, provisioner string) []*stora
 
 func (m *manifests) judge(cm configInFile, class *storagev1.StorageClass, serving options.Serving, allowed jobs.Allowances) Validated {
 	out := Validated{File: cm.file, Config: cm.Namespace + "/" + cm.Name, Class: class.Name}
-	provisioner := serving.Provisioner
-	cfg, faults := config.Parse(config.SourceOf(cm.ConfigMap, class).Named(), provisioner)
+	cfg, faults := config.Parse(config.SourceOf(cm.ConfigMap, class).Named(), serving.Provisioner)
 	if err := m.unserved(cm.ConfigMap, serving); err != nil {
 		out.Errors = append(out.Errors, err.Error())
 	} else if len(faults) == 0 {
 		faults = jobs.Check(cfg, allowed)
 	}
-	if ns := config.NamespaceFor(class, serving.Namespace); ns != cm.Namespace && cm.Namespace != "" {
-		out.Errors = append(out.Errors, fmt.Sprintf("the class %s has its config in the namespace %s. Remedy: create the class with the parameter %s=%s",
-			quote.Name(class.Name), quote.Name(ns), contract.ParamConfigNamespace, quote.Name(cm.Namespace)))
-	}
 	for _, fault := range faults {
 		out.Errors = append(out.Errors, quote.Line(fault.Error()))
 	}
-	if class.Provisioner != provisioner {
-		out.Errors = append(out.Errors, fmt.Sprintf("the class %s has the provisioner %s, and not %s", quote.Name(class.Name), quote.Name(class.Provisioner), provisioner))
-	}
+	out.Errors = append(out.Errors, faultsOfClass(class, cm.Namespace, serving)...)
 	if account := m.account(cm.Namespace, cfg.ServiceAccount); account != nil && account.Labels[contract.LabelProvisioner] != "true" {
 		out.Errors = append(out.Errors, fmt.Sprintf("the ServiceAccount %s lacks the label %s=true", quote.Name(account.Name), contract.LabelProvisioner))
 	}
@@ -239,6 +232,21 @@ func (m *manifests) judge(cm configInFile, class *storagev1.StorageClass, servin
 	if class.Name == "" {
 		out.Warnings = append(out.Warnings, fmt.Sprintf("no class uses the ConfigMap: it lacks the label %s, and no StorageClass of the files names it by the parameter %s",
 			contract.LabelStorageClass, contract.ParamConfig))
+	}
+	return out
+}
+
+// faultsOfClass returns why a config in a namespace is not the one of the class.
+func faultsOfClass(class *storagev1.StorageClass, namespace string, serving options.Serving) []string {
+	var out []string
+	if ns := config.NamespaceFor(class, serving.Namespace); ns != namespace && namespace != "" {
+		out = append(out, fmt.Sprintf("the class %s has its config in the namespace %s. "+
+			"Remedy: create the class with the parameter %s=%s",
+			quote.Name(class.Name), quote.Name(ns), contract.ParamConfigNamespace, quote.Name(namespace)))
+	}
+	if class.Provisioner != serving.Provisioner {
+		out = append(out, fmt.Sprintf("the class %s has the provisioner %s, and not %s",
+			quote.Name(class.Name), quote.Name(class.Provisioner), serving.Provisioner))
 	}
 	return out
 }

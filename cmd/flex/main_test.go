@@ -16,8 +16,7 @@ import (
 
 // The test's own binary is every program that a script calls here, under its name.
 func TestMain(m *testing.M) {
-	switch filepath.Base(os.Args[0]) {
-	case "flex":
+	if filepath.Base(os.Args[0]) == "flex" {
 		in := here()
 		if dir := os.Getenv("FLEX_TEST_DIR"); dir != "" {
 			in.requests, in.pv, in.account = dir+"/request.json", dir+"/pv.json", dir+"/account"

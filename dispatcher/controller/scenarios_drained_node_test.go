@@ -23,10 +23,10 @@ func (w *world) evict() {
 	w.Until("it has ended", time.Minute, func() bool { return len(w.RunningPods()) == 0 })
 }
 
-// drain cordons a node and evicts the pod that runs, as kubectl does.
-func (w *world) drain(node string) {
+// drain cordons node-1 and evicts the pod that runs, as kubectl does.
+func (w *world) drain() {
 	w.T.Helper()
-	w.cordon(node)
+	w.cordon("node-1")
 	w.evict()
 }
 
@@ -52,7 +52,7 @@ func TestAClaimLeavesANodeThatIsDrained(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(w *world) {
 				w.slowClass("selected-node", "node-1", "node-2")
-				w.drain("node-1")
+				w.drain()
 				evicted(w)
 				w.Until("the claim is bound", 10*time.Minute, w.IsBound("data"))
 				if got := w.where(); !slices.Equal(got, []string{"delete on node-1", "provision on node-2"}) || len(w.returns()) != 1 {
@@ -76,9 +76,9 @@ func TestARunThatIsEvictedIsRepeatedThereUnlessItsNodeIsDrained(t *testing.T) {
 		runs  []string
 	}{
 		"by a preemption": {"selected-node", (*world).evict, []string{"provision on node-1"}},
-		"run-on: any":     {"any", func(w *world) { w.drain("node-1") }, []string{"provision on node-1"}},
+		"run-on: any":     {"any", (*world).drain, []string{"provision on node-1"}},
 		"uncordoned before the undo has ended": {"selected-node", func(w *world) {
-			w.drain("node-1")
+			w.drain()
 			w.Until("the undo runs", time.Minute, func() bool { return len(w.RunningPods()) == 1 })
 			w.uncordon("node-1")
 		}, []string{"delete on node-1", "provision on node-1"}},
@@ -103,7 +103,7 @@ func TestADrainedNodeThatIsSelectedAgainIsTriedAtTheUsualPace(t *testing.T) {
 		w.slowClass("selected-node", "node-1")
 		for i := range 3 {
 			w.Until("the next provision", time.Minute, func() bool { return len(w.CreatedJobs(contract.Provision)) == i+1 })
-			w.drain("node-1")
+			w.drain()
 		}
 		w.Until("the claim is bound", 10*time.Minute, w.IsBound("data"))
 		if n, runs := len(w.returns()), len(w.CreatedJobs(contract.Provision)); n != 3 || runs != 4 {
@@ -123,7 +123,7 @@ func TestADeleteThatADrainEvictsIsRepeatedOnItsNode(t *testing.T) {
 		w.slowClass("selected-node", "node-1", "node-2")
 		w.Until("the claim is bound", 10*time.Minute, w.IsBound("data"))
 		fakecluster.Delete(w, fakecluster.User, w.Claim("data"))
-		w.drain("node-1")
+		w.drain()
 		w.Until("nothing is left", 10*time.Minute, w.Empty)
 		if got := w.where(); !slices.Equal(got, []string{"provision on node-1", "delete on node-1"}) || len(w.CreatedJobs(contract.Delete)) != 2 {
 			w.T.Errorf("ran %v by %d Jobs", got, len(w.CreatedJobs("")))

@@ -33,6 +33,13 @@ type Outcome struct {
 // Cancelled is the Reason of a run that was NotStarted because its Job was deleted before.
 const Cancelled = "Cancelled"
 
+func (o Outcome) whyUnknown() string {
+	if o.Reason == "" {
+		return "its pod no longer exists"
+	}
+	return o.Reason + ", its node does not know how its container ended"
+}
+
 func (o Outcome) whyNotStarted() string {
 	switch o.Reason {
 	case "":
@@ -47,10 +54,8 @@ func (o Outcome) whyNotStarted() string {
 // String returns how a run ended in a few words, such as "exit code 75".
 func (o Outcome) String() string {
 	switch {
-	case o.Verdict == contract.Unknown && o.Reason != "":
-		return o.Reason + ", its node does not know how its container ended"
 	case o.Verdict == contract.Unknown:
-		return "its pod no longer exists"
+		return o.whyUnknown()
 	case o.Verdict == contract.Disrupted:
 		return "its pod was disrupted"
 	case o.Verdict == contract.NotStarted:

@@ -2,6 +2,7 @@ package credentials
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -53,7 +54,7 @@ func cuts(key string, data []byte, at int) bool {
 
 func isSecret(key string) bool {
 	return slices.ContainsFunc((&form{}).settings(), func(s setting) bool {
-		_, secret := s.value.Interface().(Secret)
+		_, secret := reflect.TypeAssert[Secret](s.value)
 		return secret && s.key == key
 	})
 }

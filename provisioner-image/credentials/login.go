@@ -173,7 +173,7 @@ func withVersion(raw string) string {
 // the URL. Hint returns what to do with what follows the version.
 func checkVersion(what, raw string, hint func(rest string) string) error {
 	u, err := url.Parse(raw)
-	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
+	if err != nil || !isHTTP(u) {
 		return fmt.Errorf("%s must be an http or https URL: write http://HOST:PORT/v3, without quotes", what)
 	}
 	if u.RawQuery != "" || u.ForceQuery || u.Fragment != "" {
@@ -183,13 +183,21 @@ func checkVersion(what, raw string, hint func(rest string) string) error {
 	base, version, rest := splitVersion(u.Path)
 	u.Path = path.Join("/", base, "v3")
 	switch {
-	case strings.HasPrefix(version, "v1") || strings.HasPrefix(version, "v2"):
+	case isGone(version):
 		return fmt.Errorf("%s %q names the API %s, which no longer exists: write %q%s", what, written, version, u.Redacted(), hint(rest))
 	case version != "v3" || rest != "":
 		return fmt.Errorf("%s %q does not end in /v3: write %q%s", what, written, u.Redacted(), hint(rest))
 	default:
 		return nil
 	}
+}
+
+func isHTTP(u *url.URL) bool {
+	return u.Host != "" && (u.Scheme == "http" || u.Scheme == "https")
+}
+
+func isGone(version string) bool {
+	return strings.HasPrefix(version, "v1") || strings.HasPrefix(version, "v2")
 }
 
 // splitVersion splits a path at its last segment that is a version. After it a catalog's URL has a

@@ -83,7 +83,7 @@ func (f *form) trim(origin string) {
 // comes from, or "".
 func oddEnds(text string) string {
 	switch {
-	case len(text) > 1 && text[0] == text[len(text)-1] && strings.Contains(`"'`, text[:1]):
+	case len(text) > 1 && text[0] == text[len(text)-1] && (text[0] == '"' || text[0] == '\''):
 		return "is in quotes, which are sent as a part of it: remove them if they are not"
 	case strings.TrimSpace(text) != text:
 		return "begins or ends with a blank, which is sent as a part of it: remove it if it is not"

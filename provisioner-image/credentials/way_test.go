@@ -2,6 +2,7 @@ package credentials_test
 
 import (
 	"encoding/json"
+	"maps"
 	"strings"
 	"testing"
 
@@ -30,9 +31,7 @@ func sent(t *testing.T, login credentials.Login) string {
 // with returns the environment of a login and what is added to it.
 func with(login map[string]string, more ...string) map[string]string {
 	out := map[string]string{"OS_AUTH_URL": "http://k/v3"}
-	for name, value := range login {
-		out[name] = value
-	}
+	maps.Copy(out, login)
 	for i := 0; i < len(more); i += 2 {
 		out[more[i]] = more[i+1]
 	}

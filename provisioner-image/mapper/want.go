@@ -134,34 +134,41 @@ func (p promises) check(w Want) error {
 	return nil
 }
 
+// askOneNode is the remedy where a volume can be used on one node only.
+const askOneNode = ": request ReadWriteOnce or ReadWriteOncePod"
+
 func (p promises) against(mode corev1.PersistentVolumeAccessMode, w Want) string {
-	const ask = ": request ReadWriteOnce or ReadWriteOncePod"
 	switch mode {
 	case corev1.ReadWriteOnce, corev1.ReadWriteOncePod:
 		return ""
 	case corev1.ReadOnlyMany:
-		switch {
-		case !p.manyRead:
-			return "on " + p.name + ask
-		case !w.onlyReads():
-			return "together with a mode that writes, since the first pod would write while others read: request one of them"
-		case !w.Filled:
-			return "on a new, empty volume: clone one that has content"
-		case w.IsBlock() && !p.manyReadDevice:
-			return "with volumeMode Block on " + p.name + ", which pods of all nodes could write to: request volumeMode Filesystem"
-		default:
-			return ""
-		}
+		return p.againstReaders(w)
 	case corev1.ReadWriteMany:
 		switch {
 		case !p.manyWrite:
-			return "on " + p.name + ask
+			return "on " + p.name + askOneNode
 		case !w.IsBlock():
 			return "with a file system on " + p.name + ": request volumeMode Block or ReadWriteOnce"
 		default:
 			return ""
 		}
 	default:
-		return "on " + p.name + ask
+		return "on " + p.name + askOneNode
+	}
+}
+
+// againstReaders returns why many nodes cannot read the volume, or "".
+func (p promises) againstReaders(w Want) string {
+	switch {
+	case !p.manyRead:
+		return "on " + p.name + askOneNode
+	case !w.onlyReads():
+		return "together with a mode that writes, since the first pod would write while others read: request one of them"
+	case !w.Filled:
+		return "on a new, empty volume: clone one that has content"
+	case w.IsBlock() && !p.manyReadDevice:
+		return "with volumeMode Block on " + p.name + ", which pods of all nodes could write to: request volumeMode Filesystem"
+	default:
+		return ""
 	}
 }

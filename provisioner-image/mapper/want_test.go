@@ -287,7 +287,8 @@ func TestMapWarnsOfWhatTheSourceCannotUse(t *testing.T) {
 		"nvme, one portal":           {"nvmeof", nil, ""},
 		"nvme, three portals":        {"nvmeof", nvmeofV2, "only 192.0.2.10 of 3 portals is used"},
 		"nvme, a DNS name first": {
-			"nvmeof", map[string]any{"target_portal": nil, "portals": [][]any{{"storage.example", "4420", "tcp"}, {"192.0.2.10", "4420", "tcp"}}},
+			"nvmeof",
+			map[string]any{"target_portal": nil, "portals": [][]any{{"storage.example", "4420", "tcp"}, {"192.0.2.10", "4420", "tcp"}}},
 			"only 192.0.2.10 of 2 portals is used",
 		},
 		"fc, one LUN":                     {"fibre-channel", map[string]any{"wwn": nil}, ""},

@@ -98,7 +98,10 @@ func (w *world) install(editions []edition) {
 			text = bytes.ReplaceAll(text, []byte(e.from), []byte(e.to))
 		}
 		for _, path := range [][2]string{
-			{"/etc/flex", "etc"}, {"/etc/tgt/conf.d", "box/conf.d"}, {"/sys/kernel/config/target", "box/lio"}, {"/run/flex-", "box/flex-"},
+			{"/etc/flex", "etc"},
+			{"/etc/tgt/conf.d", "box/conf.d"},
+			{"/sys/kernel/config/target", "box/lio"},
+			{"/run/flex-", "box/flex-"},
 			{"/etc/rtslib-fb-target", "box/rtslib"},
 		} {
 			text = bytes.ReplaceAll(text, []byte(path[0]), []byte(filepath.Join(w.dir, path[1])))
