@@ -75,12 +75,19 @@ func TestTheShippedConfigsAreValid(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatal(files, err)
 	}
-	dispatcher := shippedDispatcher(t)
+	dispatcher, folder := shippedDispatcher(t, "", "btrfs/"), shippedDispatcher(t, "")
 	for _, file := range files {
 		said, err := execute("validate", "--filename="+file)
 		for _, word := range []string{"flex-provisioner-node", "deploy/node-directories", "--config-namespaces", "--allow"} {
 			if err != nil && !strings.Contains(said, word) {
 				t.Errorf("%s alone: the errors do not name %s:\n%s", file, word, said)
+			}
+		}
+		const admin = "--allow=flex-provisioner-node/capability=SYS_ADMIN, as"
+		said, err = execute("validate", "--filename="+folder, "--filename="+file)
+		for _, word := range []string{admin, "deploy/node-directories/btrfs"} {
+			if err != nil && !strings.Contains(said, word) {
+				t.Errorf("%s without the component: the errors do not name %s:\n%s", file, word, said)
 			}
 		}
 		if said, err := execute("validate", "--filename="+dispatcher, "--filename="+file); err != nil {
@@ -121,9 +128,9 @@ func TestTheConfigsOfThePagesAreValid(t *testing.T) {
 	}
 }
 
-// shippedDispatcher writes a file with the Deployment of the base, to which the kustomization of
-// node-directories and its component for btrfs have added their flags.
-func shippedDispatcher(t *testing.T) string {
+// shippedDispatcher writes a file with the Deployment of the base, to which the kustomizations of
+// these folders of node-directories have added their flags.
+func shippedDispatcher(t *testing.T, folders ...string) string {
 	t.Helper()
 	base, err := os.ReadFile("../deploy/base/dispatcher.yaml")
 	if err != nil {
@@ -139,7 +146,7 @@ func shippedDispatcher(t *testing.T) string {
 	}
 	c := &d.Spec.Template.Spec.Containers[0]
 	added := regexp.MustCompile(`value: (--[^}\s]+)\}`)
-	for _, folder := range []string{"", "btrfs/"} {
+	for _, folder := range folders {
 		text, err := os.ReadFile("../deploy/node-directories/" + folder + "kustomization.yaml")
 		if err != nil {
 			t.Fatal(err)

@@ -94,9 +94,13 @@ func Check(cfg config.Config, allowed Allowances) field.ErrorList {
 	result := policy.AggregateCheckResults(restricted.EvaluatePod(
 		api.LevelVersion{Level: api.LevelRestricted, Version: api.LatestVersion()}, &pod.ObjectMeta, &pod.Spec))
 	if !result.Allowed {
+		remedy := "change the pod template"
+		if flags := missingFlags(cfg.Source.Namespace, pod.Spec); len(flags) > 0 {
+			remedy += ", or add to the dispatcher's Deployment " + strings.Join(flags, " ") +
+				", as deploy/node-directories does, and deploy/node-directories/btrfs for SYS_ADMIN"
+		}
 		faults = append(faults, field.Forbidden(at, fmt.Sprintf(
-			"%s: the dispatcher's flag --allow=%s/... does not allow it. Remedy: change the pod template, or add the flag to the "+
-				"dispatcher's Deployment, as deploy/node-directories does", result.ForbiddenDetail(), cfg.Source.Namespace)))
+			"%s: no flag --allow of the dispatcher permits it. Remedy: %s", result.ForbiddenDetail(), remedy)))
 	}
 	return faults
 }
@@ -130,6 +134,51 @@ func (a Allowance) strip(spec *corev1.PodSpec) {
 			a.stripContainer(list[i].SecurityContext)
 		}
 	}
+}
+
+// missingFlags returns the flags that would allow what strip has left in a pod. Some of it no flag
+// allows.
+func missingFlags(namespace string, spec corev1.PodSpec) (flags []string) {
+	add := func(kind, value string) {
+		flag := "--allow=" + namespace + "/" + kind + "=" + value
+		if new(Allowance).add(kind, value) == nil && !slices.Contains(flags, flag) {
+			flags = append(flags, flag)
+		}
+	}
+	for _, v := range spec.Volumes {
+		if v.HostPath != nil {
+			add("host-path", v.HostPath.Path)
+		}
+	}
+	if spec.HostNetwork {
+		add("host-network", "true")
+	}
+	if s := spec.SecurityContext; s != nil && isRoot(s.RunAsUser) {
+		add("run-as-user", "0")
+	}
+	for _, c := range slices.Concat(spec.InitContainers, spec.Containers) {
+		if c.SecurityContext == nil {
+			continue
+		}
+		if isRoot(c.SecurityContext.RunAsUser) {
+			add("run-as-user", "0")
+		}
+		for _, one := range addedCapabilities(c.SecurityContext) {
+			add("capability", string(one))
+		}
+	}
+	return flags
+}
+
+func isRoot(uid *int64) bool { return uid != nil && *uid == 0 }
+
+// addedCapabilities returns those that Pod Security does not allow in any pod.
+func addedCapabilities(s *corev1.SecurityContext) []corev1.Capability {
+	if s.Capabilities == nil {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(s.Capabilities.Add),
+		func(c corev1.Capability) bool { return c == "NET_BIND_SERVICE" })
 }
 
 func (a Allowance) stripContainer(s *corev1.SecurityContext) {

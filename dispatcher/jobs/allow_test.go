@@ -36,25 +36,25 @@ const (
 )
 
 func TestPodWithoutAnAllowanceIsRestricted(t *testing.T) {
-	for name, test := range map[string]struct{ template, word string }{
-		"hostPath":              {hostPath("/srv/flex"), "hostPath"},
-		"root":                  {asRoot, "runAsNonRoot"},
-		"container as root":     {container(containerAsRoot), "runAsNonRoot"},
-		"capability":            {container(overrides), "DAC_OVERRIDE"},
-		"capabilities kept":     {container("securityContext: {capabilities: {drop: []}}"), "capabilities.drop"},
-		"privileged":            {container("securityContext: {privileged: true}"), "privileged"},
-		"escalation":            {container("securityContext: {allowPrivilegeEscalation: true}"), "allowPrivilegeEscalation"},
-		"host network":          {"spec: {hostNetwork: true}", "host namespaces"},
-		"host PIDs":             {"spec: {hostPID: true}", "host namespaces"},
-		"host port":             {container("ports: [{containerPort: 80, hostPort: 80}]"), "hostPort"},
-		"seccomp off":           {"spec: {securityContext: {seccompProfile: {type: Unconfined}}}", "seccompProfile"},
-		"AppArmor off":          {container("securityContext: {appArmorProfile: {type: Unconfined}}"), "AppArmor"},
-		"AppArmor off, old":     {"metadata: {annotations: {container.apparmor.security.beta.kubernetes.io/provisioner: unconfined}}", "AppArmor"},
-		"sysctl":                {"spec: {securityContext: {sysctls: [{name: kernel.msgmax, value: \"1\"}]}}", "sysctl"},
-		"raw /proc":             {container("securityContext: {procMount: Unmasked}"), "procMount"},
-		"bare second container": {"spec: {containers: [{name: notify, image: x}]}", "notify"},
-		"bare init container":   {"spec: {initContainers: [{name: copy, image: x}]}", "copy"},
-		"root, own user IDs":    {"spec: {hostUsers: false, securityContext: {runAsNonRoot: false, runAsUser: 0}}", "runAsNonRoot"},
+	for name, test := range map[string]struct{ template, word, flags string }{
+		"hostPath":              {hostPath("/srv/flex"), "hostPath", "--allow=flex-provisioner/host-path=/srv/flex"},
+		"root":                  {asRoot, "runAsNonRoot", "--allow=flex-provisioner/run-as-user=0"},
+		"container as root":     {container(containerAsRoot), "runAsNonRoot", "--allow=flex-provisioner/run-as-user=0"},
+		"capability":            {container(overrides), "DAC_OVERRIDE", "--allow=flex-provisioner/capability=DAC_OVERRIDE"},
+		"capabilities kept":     {container("securityContext: {capabilities: {drop: []}}"), "capabilities.drop", ""},
+		"privileged":            {container("securityContext: {privileged: true}"), "privileged", ""},
+		"escalation":            {container("securityContext: {allowPrivilegeEscalation: true}"), "allowPrivilegeEscalation", ""},
+		"host network":          {"spec: {hostNetwork: true}", "host namespaces", "--allow=flex-provisioner/host-network=true"},
+		"host PIDs":             {"spec: {hostPID: true}", "host namespaces", ""},
+		"host port":             {container("ports: [{containerPort: 80, hostPort: 80}]"), "hostPort", ""},
+		"seccomp off":           {"spec: {securityContext: {seccompProfile: {type: Unconfined}}}", "seccompProfile", ""},
+		"AppArmor off":          {container("securityContext: {appArmorProfile: {type: Unconfined}}"), "AppArmor", ""},
+		"AppArmor off, old":     {"metadata: {annotations: {container.apparmor.security.beta.kubernetes.io/provisioner: unconfined}}", "AppArmor", ""},
+		"sysctl":                {"spec: {securityContext: {sysctls: [{name: kernel.msgmax, value: \"1\"}]}}", "sysctl", ""},
+		"raw /proc":             {container("securityContext: {procMount: Unmasked}"), "procMount", ""},
+		"bare second container": {"spec: {containers: [{name: notify, image: x}]}", "notify", ""},
+		"bare init container":   {"spec: {initContainers: [{name: copy, image: x}]}", "copy", ""},
+		"root, own user IDs":    {"spec: {hostUsers: false, securityContext: {runAsNonRoot: false, runAsUser: 0}}", "runAsNonRoot", "--allow=flex-provisioner/run-as-user=0"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := fixture.Config(t, "Delete", map[string]string{"pod-template": test.template})
@@ -63,10 +63,13 @@ func TestPodWithoutAnAllowanceIsRestricted(t *testing.T) {
 				t.Fatalf("%d faults, want 1: %v", len(faults), faults)
 			}
 			text := faults[0].Error()
-			for _, word := range []string{test.word, "data[pod-template]", "--allow=flex-provisioner/"} {
+			for _, word := range []string{test.word, "data[pod-template]", test.flags} {
 				if !strings.Contains(text, word) {
 					t.Errorf("%q lacks %q", text, word)
 				}
+			}
+			if test.flags == "" && strings.Contains(text, "--allow=") {
+				t.Errorf("%q names a flag that would not help", text)
 			}
 		})
 	}
