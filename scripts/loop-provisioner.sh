@@ -42,12 +42,15 @@ expand() {
   room; grow; flex grown "$(stat -c %s "$file")" # room before the size counts: rounded up it may be too large for a number
 }
 provision() {
-  local patch='{}'
+  local patch='{}' least=0
   [[ $FLEX_ACCESS_MODES != *Many* ]] || flex refuse "a disk of a node is available on that node only: request ReadWriteOnce"
-  # mkfs.xfs makes none that is smaller, and the pod of the claim would wait for ever.
-  if [ "$FLEX_VOLUME_MODE/${FLEX_FSTYPE:-}" = Filesystem/xfs ] && [ "$size" -lt 314572800 ]; then
-    flex refuse "an xfs has at least 300 MiB: request at least 300Mi"
-  fi
+  # mkfs makes none that is smaller, and the pod of the claim would wait for ever.
+  case $FLEX_VOLUME_MODE/${FLEX_FSTYPE:-} in
+    Filesystem/xfs) least=300 ;;
+    Filesystem/btrfs) least=109 ;; # btrfs-progs 6.2 says 114294784 bytes
+  esac
+  [ "$FLEX_SIZE" -gt $(((least - 1) * 1048576)) ] ||
+    flex refuse "this file system has at least $least MiB: request at least ${least}Mi"
   alone; room; mkdir -p "$own/notes"
   ln -sfn "/run/flex-loop/$FLEX_PV_NAME" "$path" # it leads to no disk until the file is attached, also after a reboot
   grow

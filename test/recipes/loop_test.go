@@ -247,11 +247,13 @@ func TestLoopRefusesWhatItCannotCreate(t *testing.T) {
 	n.want(65, "provision", claim{uid: number(0x3001), size: mib, more: map[string]string{"FLEX_ACCESS_MODES": "ReadWriteMany"}}, "request ReadWriteOnce")
 	n.want(73, "provision", claim{uid: number(0x3001), size: 8 << 30}, "less than 8589934592 bytes free")
 	n.want(73, "provision", claim{uid: number(0x3001), size: math.MaxInt64}, "less than 9223372036854775807 bytes free")
-	xfs := claim{uid: number(0x3001), size: 299 * mib, more: map[string]string{"FLEX_FSTYPE": "xfs"}}
-	n.want(65, "provision", xfs, "request at least 300Mi")
-	xfs.size++ // rounded up to 300 MiB, it comes as far as the disk
-	n.want(75, "provision", xfs, "no pod of the DaemonSet loop-attacher works")
-	n.want(0, "delete", xfs)
+	for fsType, least := range map[string]int64{"xfs": 300, "btrfs": 109} {
+		small := claim{uid: number(0x3001), size: (least - 1) * mib, more: map[string]string{"FLEX_FSTYPE": fsType}}
+		n.want(65, "provision", small, fmt.Sprintf("request at least %dMi", least))
+		small.size++ // rounded up to the least, it comes as far as the disk
+		n.want(75, "provision", small, "no pod of the DaemonSet loop-attacher works")
+		n.want(0, "delete", small)
+	}
 	n.want(64, "snapshot", claim{uid: number(0x3001)})
 	n.want(0, "delete", claim{uid: number(0x3001)})
 	c := claim{uid: number(0x3002), size: mib}
