@@ -1,6 +1,7 @@
 package controller_test
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -67,6 +68,25 @@ func TestARefusedClaimIsNoRetryStorm(t *testing.T) {
 				w.T.Errorf("exit code %d: %d Jobs in 30 minutes, want 3 to %d", code, n, most)
 			}
 			w.MustEmit("PersistentVolumeClaim/data", "ProvisioningFailed", len(w.RunsOf(contract.Provision)), "RWX on a block device")
+		})
+	}
+}
+
+// A corrected ConfigMap is seen, and a corrected Secret is not: the event has the command for that,
+// and is not cut before it.
+func TestTheEventOfARefusedConfigEndsWithItsRemedy(t *testing.T) {
+	for _, code := range []int32{64, 77, 78} {
+		inWorld(t, func(w *world) {
+			w.SetUpGold(fakecluster.Always(fakecluster.Fails(code, "claim: "+strings.Repeat("x", 500))))
+			w.Start()
+			w.CreateClaim("data")
+			w.Advance(5 * time.Second)
+			job := w.CreatedJobs("")[0].Now.GetName()
+			w.MustEmit("PersistentVolumeClaim/data", "ProvisioningFailed", 1,
+				fmt.Sprintf("(exit code %d)", code),
+				". Remedy: an administrator corrects the ConfigMap, which is used at once,"+
+					" or the Secret, and then: kubectl -n "+fakecluster.ConfigNamespace+
+					" annotate --overwrite job "+job+" "+jobs.AnnRetry+"=now")
 		})
 	}
 }

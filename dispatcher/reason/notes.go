@@ -197,8 +197,8 @@ const SameRequest = ", with the same request. Remedy: delete the claim, and crea
 // CorrectedSecret is what to do after a run whose fault may be in a Secret. retry is the annotation
 // that asks for the next attempt. The dispatcher may read no Secret, so that it cannot see a change.
 func CorrectedSecret(namespace, job, retry string) string {
-	return ". Remedy: correct what is wrong. A corrected Secret starts no attempt by itself: " +
-		annotateJob(namespace, job, retry)
+	return ". Remedy: an administrator corrects the ConfigMap, which is used at once," +
+		" or the Secret, and then: " + annotateJob(namespace, job, retry)
 }
 
 // NextAttempt says when the next attempt starts. It may start sooner if the node was full and the
