@@ -153,7 +153,16 @@ func TestARefusedJobHasFailed(t *testing.T) {
 			ObjectMeta: metav1.ObjectMeta{Namespace: "app", Name: "refused"}, InvolvedObject: corev1.ObjectReference{UID: claim.UID}, Type: corev1.EventTypeWarning,
 			Reason: "LaunchFailed", Message: emitted[0].Note, EventTime: metav1.NewMicroTime(time.Now()),
 		})
-		mustSay(c, why(c, claim.UID), plugin.Failed, "LaunchFailed", "the API server refused the Job")
+		r := why(c, claim.UID)
+		mustSay(c, r, plugin.Failed, "LaunchFailed", "the API server refused the Job")
+		refused := asIs(c, true, func(ctx context.Context, d *plugin.Dispatcher) (error, error) {
+			_, refused := d.Retry(ctx, r)
+			return refused, nil
+		})
+		const again = "A write that the API server has refused is tried again every minute"
+		if refused == nil || !strings.Contains(refused.Error(), again) {
+			c.T.Errorf("a retry without a Job says %v", refused)
+		}
 		c.Advance(35 * time.Minute) // of repeats, the newest may have been written so long ago
 		mustSay(c, why(c, claim.UID), plugin.Failed, "LaunchFailed")
 		c.Advance(time.Hour)

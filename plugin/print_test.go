@@ -15,3 +15,13 @@ func TestTheStatusPrintsALineOfAClassThatNoLongerExists(t *testing.T) {
 		t.Errorf("it prints %s", text)
 	}
 }
+
+func TestTheStatusSaysWhatWaitsWithoutALeader(t *testing.T) {
+	var out strings.Builder
+	if err := (&printer{out: &out}).status(&Status{Idle: "no dispatcher leads"}); err != nil {
+		t.Fatal(err)
+	}
+	if want := "\nno dispatcher leads, so no volume is created, expanded or deleted\n"; !strings.HasSuffix(out.String(), want) {
+		t.Errorf("got %q, want %q at its end", out.String(), want)
+	}
+}

@@ -56,6 +56,14 @@ func TestTheLastGoodRevisionIsOfOneOfTheConfigs(t *testing.T) {
 	}
 }
 
+func TestWhoeverLacksAConfigReadsWhichKeysItNeeds(t *testing.T) {
+	_, class := configOf("")
+	const needs = "the keys image, verbs and, unless write-pv is dispatcher, service-account-name"
+	if p := finding(t, class).Today(class).Target.Problem; p == nil || !strings.Contains(p.Note.Remedy, needs) {
+		t.Errorf("got %v, want %q", p, needs)
+	}
+}
+
 // The number in the present config also limits the runs for volumes of older revisions.
 func TestThePresentConfigOfAnOlderRevisionIsFound(t *testing.T) {
 	_, class := configOf("")
