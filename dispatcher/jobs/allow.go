@@ -157,17 +157,21 @@ func missingFlags(namespace string, spec corev1.PodSpec) (flags []string) {
 		add("run-as-user", "0")
 	}
 	for _, c := range slices.Concat(spec.InitContainers, spec.Containers) {
-		if c.SecurityContext == nil {
-			continue
-		}
-		if isRoot(c.SecurityContext.RunAsUser) {
-			add("run-as-user", "0")
-		}
-		for _, one := range addedCapabilities(c.SecurityContext) {
-			add("capability", string(one))
-		}
+		missingOfContainer(c.SecurityContext, add)
 	}
 	return flags
+}
+
+func missingOfContainer(s *corev1.SecurityContext, add func(kind, value string)) {
+	if s == nil {
+		return
+	}
+	if isRoot(s.RunAsUser) {
+		add("run-as-user", "0")
+	}
+	for _, one := range addedCapabilities(s) {
+		add("capability", string(one))
+	}
 }
 
 func isRoot(uid *int64) bool { return uid != nil && *uid == 0 }
