@@ -99,15 +99,20 @@ func (c *Controller) joinWaiters(ctx context.Context, first act.Member) []act.Me
 	return out
 }
 
-// decideMember decides for a UID that has joined, as if it had a slot of its own. The UID shares
-// the Job only if the decision is a launch of the same group. If an expand first has to be written
-// on the claim's status, that is done here.
+// decideMember decides for a UID that has joined, as if it had a slot of its own, and by its own
+// hints: a claim whose Job was just deleted again, or that is to pause, is in no other Job either.
+// The UID shares the Job only if the decision is a launch of the same group. If an expand first has
+// to be written on the claim's status, that is done here.
 func (c *Controller) decideMember(ctx context.Context, uid types.UID, group string, anyNode bool) (m act.Member, ready bool, err error) {
 	withSlot := func(v *decide.View) { v.Provision.HasSlot, v.Delete.HasSlot, v.Expand.HasSlot = true, true, true }
 	for range 2 {
 		var action decide.Action
-		if m.O, action, err = c.observeAndDecide(ctx, uid, observe.Hint{}, withSlot); err != nil {
+		hint := c.hints.get(uid, c.clock.Now())
+		if m.O, action, err = c.observeAndDecide(ctx, uid, hint, withSlot); err != nil {
 			return m, false, err
+		}
+		if m.O.View.IsRefused(action) {
+			break
 		}
 		if launch, launches := action.(decide.Launch); launches {
 			m.Launch = launch
@@ -116,9 +121,11 @@ func (c *Controller) decideMember(ctx context.Context, uid types.UID, group stri
 		if stage, sets := action.(decide.SetResizeStage); !sets || stage.To != decide.ResizeInProgress {
 			break
 		}
-		if _, err = c.actor.Do(ctx, m.O, action); err != nil {
+		var result act.Result
+		if result, err = c.actor.Do(ctx, m.O, action); err != nil {
 			break
 		}
+		c.hints.put(uid, result.Hint, c.clock.Now())
 	}
 	return m, false, err
 }

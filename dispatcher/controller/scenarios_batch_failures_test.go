@@ -43,6 +43,41 @@ func TestAJobThatIsRefusedForOneRequestIsCreatedForTheOthers(t *testing.T) {
 	})
 }
 
+// A claim whose Job was stripped and deleted again pauses, and is in no Job of another claim until
+// then.
+func TestAClaimWhoseJobWasStrippedJoinsNoOther(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.SetUpGold(fakecluster.Works, "max-parallel", "1", "batch-size", "4")
+		w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Works, Takes: 3 * time.Second}
+		w.Start()
+		bad := w.CreateClaim("bad")
+		var stripped []time.Time
+		w.stripWrites(func(verb string, obj fakecluster.Object) bool {
+			job, isJob := obj.(*batchv1.Job)
+			is := isJob && verb == "create" && slices.Contains(jobs.UIDs(job), string(bad.UID))
+			if is {
+				job.Finalizers = nil
+				stripped = append(stripped, time.Now())
+			}
+			return is
+		})
+		for i := range 200 {
+			w.CreateClaim(fmt.Sprintf("good-%d", i))
+			change := func(c *corev1.PersistentVolumeClaim) { fakecluster.Annotate(c, "touched", fmt.Sprint(i)) }
+			fakecluster.Update(w, fakecluster.User, w.Claim("bad"), change) // so that it asks for a slot again
+			w.Advance(time.Second)
+		}
+		if len(stripped) < 3 {
+			w.T.Fatalf("its Job was stripped %d times", len(stripped))
+		}
+		for i, at := range stripped[1:] {
+			if pause := at.Sub(stripped[i]); pause < time.Minute {
+				w.T.Errorf("it was in another Job after %s", pause)
+			}
+		}
+	})
+}
+
 // One that leaves a batch which cannot start does not take it from the others. When no claim waits
 // any more it is cancelled.
 func TestABatchThatCannotStartIsCancelledWhenAllItsClaimsAreDeleted(t *testing.T) {
