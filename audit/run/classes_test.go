@@ -47,7 +47,7 @@ func TestAnAuditCreatesNoJobByAConfigThatTheDispatcherRefuses(t *testing.T) {
 	}{
 		"a ServiceAccount that is not a provisioner's": {map[string]string{"service-account-name": "strong"}, []string{"strong", contract.LabelProvisioner + "=true"}},
 		"a ServiceAccount that does not exist":         {map[string]string{"service-account-name": "none"}, []string{"none", "does not exist"}},
-		"a privileged pod":                             {map[string]string{"pod-template": privileged}, []string{"privileged", "--allow=flex-provisioner/", "Remedy"}},
+		"a privileged pod":                             {map[string]string{"pod-template": privileged}, []string{"privileged", "no flag --allow", "change the pod template"}},
 		"a directory of a node":                        {map[string]string{"pod-template": directory}, []string{"hostPath", "give the audit the same one"}},
 	} {
 		t.Run(name, func(t *testing.T) {
