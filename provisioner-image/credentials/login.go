@@ -183,7 +183,7 @@ func checkVersion(what, raw string, hint func(rest string) string) error {
 	base, version, rest := splitVersion(u.Path)
 	u.Path = path.Join("/", base, "v3")
 	switch {
-	case isGone(version):
+	case isRetired(version):
 		return fmt.Errorf("%s %q names the API %s, which no longer exists: write %q%s", what, written, version, u.Redacted(), hint(rest))
 	case version != "v3" || rest != "":
 		return fmt.Errorf("%s %q does not end in /v3: write %q%s", what, written, u.Redacted(), hint(rest))
@@ -196,7 +196,7 @@ func isHTTP(u *url.URL) bool {
 	return u.Host != "" && (u.Scheme == "http" || u.Scheme == "https")
 }
 
-func isGone(version string) bool {
+func isRetired(version string) bool {
 	return strings.HasPrefix(version, "v1") || strings.HasPrefix(version, "v2")
 }
 
