@@ -263,7 +263,7 @@ func FailureNote(o *observe.Observation, d decide.RecordOutcome, job *batchv1.Jo
 	if whereOutput != "" {
 		parts = append(parts, whereOutput)
 	}
-	if fault := provisionFault(o, d.Run); fault != "" {
+	if fault := provisionFault(o, d.Run, job); fault != "" {
 		parts = append(parts, fault)
 	}
 	if d.Run.Short(out) {
@@ -291,7 +291,7 @@ func endOf(out runs.Outcome) string {
 
 // provisionFault returns why a provision has failed beside its exit code, or although that is 0. It
 // returns nothing if only the exit code is known.
-func provisionFault(o *observe.Observation, run decide.Run) string {
+func provisionFault(o *observe.Observation, run decide.Run, job *batchv1.Job) string {
 	vol, fault := o.View.Volume, ""
 	switch {
 	case run.Verb != contract.Provision:
@@ -304,6 +304,9 @@ func provisionFault(o *observe.Observation, run decide.Run) string {
 		fault = run.Refused
 	case run.Outcome.Verdict == contract.Done:
 		fault = "it did not create the PersistentVolume " + contract.PVName(string(o.UID)) + ", as the image must do from " + contract.PVFile
+		if why := runs.WhyNoToken(job, o.Pods[job.Name]); why != "" {
+			fault = reason.NoToken(contract.PVName(string(o.UID)), why)
+		}
 	}
 	if run.Outcome.Verdict == contract.Done {
 		fault = "the container ended with exit code 0, but " + fault

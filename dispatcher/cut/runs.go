@@ -29,6 +29,7 @@ func cutJob(job *batchv1.Job) *batchv1.Job {
 		out.Spec.Template.Annotations = onlyKeys(template.Annotations, jobs.AnnRequest, jobs.AnnPV)
 	}
 	out.Spec.Template.Spec.ActiveDeadlineSeconds = template.Spec.ActiveDeadlineSeconds
+	out.Spec.Template.Spec.AutomountServiceAccountToken = template.Spec.AutomountServiceAccountToken
 	return out
 }
 
@@ -41,6 +42,9 @@ func onlyKeys(all map[string]string, keys ...string) map[string]string {
 	}
 	return out
 }
+
+// tokenMount is what is kept of a pod's token, in its containers. All pods share it.
+var tokenMount = []corev1.VolumeMount{{MountPath: runs.TokenPath}}
 
 // Pod keeps what says whether a pod may run, and how it has ended.
 func Pod(pod *corev1.Pod) *corev1.Pod {
@@ -56,10 +60,15 @@ func Pod(pod *corev1.Pod) *corev1.Pod {
 	out.Spec = corev1.PodSpec{
 		NodeName: s.NodeName, NodeSelector: s.NodeSelector, SchedulingGates: s.SchedulingGates, ActiveDeadlineSeconds: s.ActiveDeadlineSeconds,
 		TerminationGracePeriodSeconds: s.TerminationGracePeriodSeconds,
+		AutomountServiceAccountToken:  s.AutomountServiceAccountToken,
+	}
+	var mounts []corev1.VolumeMount
+	if runs.HasToken(s) {
+		mounts = tokenMount
 	}
 	// How long a container's message can be depends on how many there are.
 	for _, c := range s.Containers {
-		out.Spec.Containers = append(out.Spec.Containers, corev1.Container{Name: c.Name})
+		out.Spec.Containers = append(out.Spec.Containers, corev1.Container{Name: c.Name, VolumeMounts: mounts})
 	}
 	for _, c := range s.InitContainers {
 		out.Spec.InitContainers = append(out.Spec.InitContainers, corev1.Container{Name: c.Name})

@@ -248,6 +248,13 @@ const OtherArchitecture = "by its output the image, or a program in it, may be b
 	"architecture than that of the node, or be a script without a first line with #!: an administrator " +
 	"must correct the image, or select other nodes by kubernetes.io/arch in the config's node-selector"
 
+// NoToken says that the container that was to write a PV had no token for the API server.
+func NoToken(pv, why string) string {
+	return "it could not create the PersistentVolume " + pv + ": it had no token for the API server, since " +
+		why + ". An administrator must let the policy that does so pass the Jobs and pods of the config " +
+		"namespace, or correct the config's pod-template"
+}
+
 // Rejected says that the kubelet did not admit the pod of a run.
 func Rejected(why, message string) Note {
 	return Note{

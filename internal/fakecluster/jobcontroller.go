@@ -8,6 +8,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 )
@@ -104,6 +105,7 @@ func (c *Cluster) createPod(job *batchv1.Job) {
 	if c.Images[pod.Spec.Containers[0].Image].Sidecar { // the webhook of a mesh adds it
 		pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: sidecar})
 	}
+	mountToken(pod)
 	c.assignNode(pod)
 	err := c.Server.locked(func() error { _, err := c.Server.create(KubeControllerManager, keyOf(pod), pod); return err })
 	if err != nil {
@@ -111,6 +113,20 @@ func (c *Cluster) createPod(job *batchv1.Job) {
 	}
 	c.podsMade[job.UID]++
 	set(c, KubeControllerManager, job, func(j *batchv1.Job) { j.Status.Active = 1 })
+}
+
+// mountToken mounts the token of a pod in its containers, as the admission plugin ServiceAccount does
+// (mountServiceAccountToken in plugin/pkg/admission/serviceaccount). It leaves the volume out.
+func mountToken(pod *corev1.Pod) {
+	if !ptr.Deref(pod.Spec.AutomountServiceAccountToken, true) {
+		return
+	}
+	for i := range pod.Spec.Containers {
+		c := &pod.Spec.Containers[i]
+		c.VolumeMounts = append(slices.Clip(c.VolumeMounts), corev1.VolumeMount{
+			Name: "kube-api-access", MountPath: "/var/run/secrets/kubernetes.io/serviceaccount",
+		})
+	}
 }
 
 func (c *Cluster) finish(job *batchv1.Job, kind batchv1.JobConditionType, reason string) {
