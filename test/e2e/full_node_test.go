@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -10,6 +11,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // within makes a pod that goes only to nodes with the test's label, and of these to node1, if it
@@ -87,4 +91,57 @@ func TestClaimThatComesBackToAFullNodeReturnsWithoutARun(t *testing.T) {
 	w.deletePods("consumer")
 	w.deleteClaim(claim)
 	w.vanished(claim)
+}
+
+// The provision tolerates the taint of the cordoned node, and must not be made again there. The test
+// is not parallel: no other test finds the node so.
+func TestClaimLeavesANodeThatIsDrained(t *testing.T) { //nolint:paralleltest // it cordons a node
+	w := newWorld(t, "leaves")
+	w.class(w.ns, firstConsumer, parameter("flex-provisioner.io/config-namespace", nodeNamespace))
+	slow := crowded()
+	slow["pod-template"] = strings.Replace(slow["pod-template"], "sleep 5", "sleep 300", 1)
+	w.config(nodeNamespace, w.ns, slow)
+	claim := w.claim(w.ns, "data")
+	w.open("node1")
+	w.open("node2")
+	w.pod(w.within(claim))
+	w.drain("node1", w.runningPod(claim))
+	w.bound(claim)
+	equal(t, "what the consumer read", w.output("consumer"), "it is here\n")
+	equal(t, "nodes of the runs", w.provisionedOn(claim), "node1 node2")
+	w.event(claim, "Rescheduling", "node1", "Disrupted")
+	w.deletePods("consumer")
+	w.deleteClaim(claim)
+	w.vanished(claim)
+}
+
+// runningPod waits until a run of a claim has a pod that runs.
+func (w *world) runningPod(claim *corev1.PersistentVolumeClaim) (pod corev1.Pod) {
+	w.t.Helper()
+	w.eventually(2*time.Minute, "the provision's pod to run", func(ctx context.Context) error {
+		of := labelled("claim.flex-provisioner.io/" + string(claim.UID))
+		pods, err := kube.CoreV1().Pods(nodeNamespace).List(ctx, of)
+		if err != nil || len(pods.Items) != 1 || pods.Items[0].Status.Phase != corev1.PodRunning {
+			return cmp.Or(err, fmt.Errorf("%d pods", len(pods.Items)))
+		}
+		pod = pods.Items[0]
+		return nil
+	})
+	return pod
+}
+
+// drain cordons a node until the test ends, and evicts a pod.
+func (w *world) drain(node string, pod corev1.Pod) {
+	w.t.Helper()
+	cordon := func(is string) {
+		patch := []byte(`{"spec":{"unschedulable":` + is + `}}`)
+		nodes := kube.CoreV1().Nodes()
+		_, err := nodes.Patch(w.ctx(), node, types.MergePatchType, patch, metav1.PatchOptions{})
+		w.must(err, "change the node "+node)
+	}
+	w.remove(func() { cordon("null") })
+	cordon("true")
+	w.must(kube.CoreV1().Pods(pod.Namespace).EvictV1(w.ctx(), &policyv1.Eviction{
+		ObjectMeta: metav1.ObjectMeta{Name: pod.Name, Namespace: pod.Namespace},
+	}), "evict the pod")
 }
