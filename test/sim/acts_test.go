@@ -313,7 +313,8 @@ func (w *world) changeConfig() string {
 
 // heal ends every fault. One dispatcher runs from then on.
 func (w *world) heal() {
-	w.calm, w.BinderDown, w.NodeLost, w.Cordoned = true, false, false, ""
+	w.calm, w.BinderDown, w.NodeLost = true, false, false
+	w.uncordon()
 	w.admission, w.overtakes = admission{}, false
 	w.setWaits("")
 	w.cinder.recover()

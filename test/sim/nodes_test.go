@@ -40,7 +40,8 @@ var nodeFaults = []act{
 		return name
 	}},
 	{"a node is cordoned", func(w *world) string { w.Cordoned = "node-1"; return w.Cordoned }},
-	{"no node is cordoned", func(w *world) string { w.Cordoned = ""; return "any" }},
+	{"a node is drained", func(w *world) string { return one(w, w.drain) }},
+	{"no node is cordoned", func(w *world) string { w.uncordon(); return "any" }},
 	{"images cannot be pulled", func(w *world) string { return w.setWaits("ErrImagePull") }},
 	{"images can be pulled", func(w *world) string { return w.setWaits("") }},
 	{"kubelets stop to end pods", func(w *world) string { w.NodeLost = true; return "all" }},
@@ -134,6 +135,27 @@ func (w *world) removeNode(node *corev1.Node) {
 	}
 }
 
+// drain cordons a node and evicts its pods. What tolerates the taint is placed there all the same.
+func (w *world) drain(node *corev1.Node) {
+	fakecluster.Update(w, fakecluster.Admin, node, func(node *corev1.Node) { node.Spec.Unschedulable = true })
+	for _, pod := range fakecluster.List[*corev1.Pod](w) {
+		if pod.Spec.NodeName == node.Name && pod.DeletionTimestamp == nil && !hasEnded(pod) {
+			fakecluster.Update(w, fakecluster.Admin, pod, func(p *corev1.Pod) { disrupt(p, "EvictionByEvictionAPI") })
+			fakecluster.Delete(w, fakecluster.Admin, pod)
+		}
+	}
+}
+
+// uncordon lets every node take pods again.
+func (w *world) uncordon() {
+	w.Cordoned = ""
+	for _, node := range fakecluster.List[*corev1.Node](w) {
+		if node.Spec.Unschedulable {
+			fakecluster.Update(w, fakecluster.Admin, node, func(node *corev1.Node) { node.Spec.Unschedulable = false })
+		}
+	}
+}
+
 func (w *world) collectPodsOf(node string) {
 	for _, pod := range fakecluster.List[*corev1.Pod](w) {
 		if pod.Spec.NodeName == node {
@@ -145,15 +167,23 @@ func (w *world) collectPodsOf(node string) {
 // collect is what the garbage collector of pods does with one whose node does not exist, or is out
 // of service.
 func (w *world) collect(pod *corev1.Pod) {
-	if pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
+	if !hasEnded(pod) {
 		fakecluster.Update(w, fakecluster.KubeControllerManager, pod, func(p *corev1.Pod) {
 			p.Status.Phase = corev1.PodFailed
-			p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "DeletionByPodGC"})
+			disrupt(p, "DeletionByPodGC")
 		})
 	}
 	if pod.DeletionTimestamp == nil {
 		fakecluster.Delete(w, fakecluster.KubeControllerManager, pod)
 	}
+}
+
+func disrupt(pod *corev1.Pod, reason string) {
+	pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: reason})
+}
+
+func hasEnded(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
 // onItsNode writes a PV that is reachable from its node only.
