@@ -26,7 +26,8 @@ func TestMisspeltKeyOfTheCloudConfigIsReported(t *testing.T) {
 		t.Fatalf("code %d: %s", code, said)
 	}
 	const warning = `cloud config cloud.conf: key "pasword" in [Global] is unknown, and is ignored; did you mean "password"?`
-	if !strings.HasSuffix(said, "\nwarning: "+warning+"\n") {
+	const unused = "the environment: OS_CINDER_ENDPOINT is not used: the login is that of the file cloud.conf"
+	if !strings.HasSuffix(said, "\nwarning: "+warning+"; "+unused+"\n") {
 		t.Errorf("no warning in the message: %s", said)
 	}
 	if !strings.Contains(said, "level=WARN") || strings.Index(said, "level=WARN") > strings.Index(said, "msg=Starting") {
