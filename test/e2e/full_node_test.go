@@ -5,6 +5,7 @@ package e2e
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -115,16 +116,19 @@ func TestClaimLeavesANodeThatIsDrained(t *testing.T) { //nolint:paralleltest // 
 	w.vanished(claim)
 }
 
-// runningPod waits until a run of a claim has a pod that runs.
+// runningPod waits until the first provision of a claim has a pod that runs.
 func (w *world) runningPod(claim *corev1.PersistentVolumeClaim) (pod corev1.Pod) {
 	w.t.Helper()
 	w.eventually(2*time.Minute, "the provision's pod to run", func(ctx context.Context) error {
-		of := labelled("claim.flex-provisioner.io/" + string(claim.UID))
-		pods, err := kube.CoreV1().Pods(nodeNamespace).List(ctx, of)
-		if err != nil || len(pods.Items) != 1 || pods.Items[0].Status.Phase != corev1.PodRunning {
-			return cmp.Or(err, fmt.Errorf("%d pods", len(pods.Items)))
+		jobs, err := jobsOf(ctx, string(claim.UID), "provision")
+		if err != nil || len(jobs) == 0 {
+			return cmp.Or(err, errors.New("there is no Job"))
 		}
-		pod = pods.Items[0]
+		pods, err := podsOf(ctx, jobs[0])
+		if err != nil || len(pods) == 0 || pods[0].Status.Phase != corev1.PodRunning {
+			return cmp.Or(err, fmt.Errorf("%d pods", len(pods)))
+		}
+		pod = pods[0]
 		return nil
 	})
 	return pod
