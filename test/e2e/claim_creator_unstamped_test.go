@@ -23,7 +23,7 @@ func TestForgedClaimCreatorIsRefused(t *testing.T) {
 	tom := w.tom("patch")
 	claims := tom.CoreV1().PersistentVolumeClaims(w.ns)
 	_, err := claims.Create(w.ctx(), wanted(class, "lie", forged), metav1.CreateOptions{})
-	refused(t, "a claim that names another creator", err, "name who creates it")
+	refused(t, "a claim that names another creator", err, "name the user who creates it")
 
 	claim := w.claimBy(tom, class, "data", func(claim *corev1.PersistentVolumeClaim) {
 		claim.Annotations = map[string]string{"flex-provisioner.io/username": "tom"}
