@@ -12,7 +12,7 @@ import (
 
 // TokenPath is where a container finds the token of its pod (DefaultAPITokenMountPath in
 // Kubernetes' plugin/pkg/admission/serviceaccount).
-const TokenPath = "/var/run/secrets/kubernetes.io/serviceaccount"
+const TokenPath = "/var/run/secrets/kubernetes.io/serviceaccount" //nolint:gosec // G101: a path
 
 // WhyNoToken returns which field took the token for the API server from a run's container, or
 // nothing if it had one or no pod is left to tell.
