@@ -28,7 +28,7 @@ func (w *world) tgtd() {
 	must(w.t, os.Mkdir(filepath.Join(w.dir, "box/tgt"), 0o755))
 	w.write("box/tgt/targets.conf", "include "+w.dir+"/box/conf.d/*.conf\n")
 	cmd := exec.Command("unshare", "--mount", "--net", "sh", "-ec", `
-		mount -t tmpfs tmpfs /run
+		mount -t tmpfs none /run
 		mkdir -p /run/tgtd
 		[ -d /etc/tgt ]
 		mount --bind "$1" /etc/tgt
