@@ -304,7 +304,7 @@ func provisionFault(o *observe.Observation, run decide.Run, job *batchv1.Job) st
 		fault = run.Refused
 	case run.Outcome.Verdict == contract.Done:
 		fault = "it did not create the PersistentVolume " + contract.PVName(string(o.UID)) + ", as the image must do from " + contract.PVFile
-		if why := runs.WhyNoToken(job, o.Pods[job.Name]); why != "" {
+		if why := runs.WhyNoToken(job, o.Pods[job.Name]); why != "" && !run.DescribesPV {
 			fault = reason.NoToken(contract.PVName(string(o.UID)), why)
 		}
 	}

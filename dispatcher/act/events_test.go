@@ -2,15 +2,21 @@ package act
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/events"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
 )
 
 // A claim reports again why it waits when the cause changes. client-go's recorder counts two events
@@ -42,6 +48,21 @@ func TestAnotherCauseIsAnotherEvent(t *testing.T) {
 			t.Errorf("told: %q, want %q", notes, want)
 		}
 	})
+}
+
+// A run whose PV the dispatcher writes has no token, which is no fault of a policy.
+func TestOnlyARunThatWritesItsPVLacksItsToken(t *testing.T) {
+	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "provision-1-1"}}
+	job.Spec.Template.Spec.AutomountServiceAccountToken = new(false)
+	o := &observe.Observation{Pods: map[string][]*corev1.Pod{job.Name: {{}}}}
+	for _, describes := range []bool{false, true} {
+		var run decide.Run
+		run.Verb, run.DescribesPV, run.Outcome.Verdict = contract.Provision, describes, contract.Done
+		fault := provisionFault(o, run, job)
+		if blames := strings.Contains(fault, "no token"); blames == describes {
+			t.Errorf("it describes its PV: %t, and the fault is: %s", describes, fault)
+		}
+	}
 }
 
 // Claims, storages and images choose texts that events quote, and a kubelet a reason.
