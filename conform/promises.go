@@ -109,7 +109,7 @@ func (r *Run) whyNotExpanded() error {
 }
 
 func (r *Run) whyNoBatch() error {
-	if r.Config.BatchSize < 2 {
+	if r.Config.BatchOf(contract.Provision) < 2 {
 		return notClaimed("the config has no batch-size")
 	}
 	return nil

@@ -65,7 +65,7 @@ func (t *trial) removeAll(ctx context.Context, all []*claim) error {
 
 // claimsOfBatch creates claims at a time. The last but one is refused, if the image refuses any.
 func (t *trial) claimsOfBatch(ctx context.Context) (all []*claim, refused *claim, err error) {
-	n := min(t.Config.BatchSize+1, mostRequests)
+	n := min(t.Config.BatchOf(contract.Provision)+1, mostRequests)
 	result := t.report.of(undoRefused)
 	for i := range n {
 		var change []func(*corev1.PersistentVolumeClaim)

@@ -64,7 +64,7 @@ func inWorld(t *testing.T, breaks string, test func(*world)) {
 	t.Helper()
 	fakecluster.Test(t, func(p *fakecluster.Process) (fakecluster.Dispatcher, error) {
 		return controller.New(p.Client, p.Events, p.Clock, controller.Options{
-			Provisioner: contract.ProvisionerName, Namespaces: []string{fakecluster.ConfigNamespace}, Allowed: jobs.Allowances{},
+			Dispatcher: config.Dispatcher{Provisioner: contract.ProvisionerName}, Namespaces: []string{fakecluster.ConfigNamespace}, Allowed: jobs.Allowances{},
 			KubeAPI: "https://10.0.0.1", Workers: 4, AheadOfBinder: true, ClusterUID: clusterU,
 		})
 	}, func(c *fakecluster.Cluster) {
@@ -138,7 +138,7 @@ func (w *world) conform(change ...func(*conform.Run)) (report *conform.Report, e
 	w.T.Helper()
 	class := fakecluster.Get[*storagev1.StorageClass](w, "", "gold")
 	cm := fakecluster.Get[*corev1.ConfigMap](w, fakecluster.ConfigNamespace, "gold")
-	cfg, faults := config.Parse(config.SourceOf(cm, class), contract.ProvisionerName)
+	cfg, faults := config.Parse(config.SourceOf(cm, class), config.Dispatcher{Provisioner: contract.ProvisionerName})
 	if len(faults) > 0 {
 		w.T.Fatalf("%v", faults)
 	}

@@ -88,7 +88,9 @@ const (
 	Dir         = "/etc/flex"
 	RequestFile = Dir + "/request.json"
 	PVFile      = Dir + "/pv.json"
-	SecretDir   = Dir + "/secret"
+	// ScriptFile is the program of a config with the key script.
+	ScriptFile = Dir + "/script"
+	SecretDir  = Dir + "/secret"
 	// TerminationLog receives the lines for the claim's user, the results of a batch or of an
 	// expand, and, with write-pv: dispatcher, the volume source.
 	TerminationLog = "/dev/termination-log"

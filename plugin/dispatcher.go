@@ -160,6 +160,6 @@ func (d *Dispatcher) resolver() (resolve.Resolver, *slots.Slots, error) {
 	free := slots.New(d.caches, d.Clock, func(types.UID) {})
 	allowed, err := d.Serving.Allowances()
 	return resolve.Resolver{
-		Caches: d.caches, Slots: free, Provisioner: d.Serving.Provisioner, Namespace: d.Serving.Namespace, Allowed: allowed, Judged: &resolve.Judged{},
+		Caches: d.caches, Slots: free, Dispatcher: d.Serving.Dispatcher(), Namespace: d.Serving.Namespace, Allowed: allowed, Judged: &resolve.Judged{},
 	}, free, err
 }

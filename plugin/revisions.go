@@ -60,7 +60,7 @@ func (d *Dispatcher) History(class string) (*History, error) {
 			Volumes: len(d.caches.PVs.By(cluster.ByRevision, name)), Jobs: len(d.caches.Jobs.By(cluster.ByRevision, name)),
 		}
 		if src, err := config.StoredSource(r); err == nil {
-			cfg, _ := config.Parse(src, d.Serving.Provisioner)
+			cfg, _ := config.Parse(src, d.Serving.Dispatcher())
 			revision.Image = quote.Name(cfg.Image)
 		}
 		out.Revisions = append(out.Revisions, revision)

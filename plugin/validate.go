@@ -213,7 +213,7 @@ func (m *manifests) classesOf(cm *corev1.ConfigMap, provisioner string) []*stora
 
 func (m *manifests) judge(cm configInFile, class *storagev1.StorageClass, serving options.Serving, allowed jobs.Allowances) Validated {
 	out := Validated{File: cm.file, Config: cm.Namespace + "/" + cm.Name, Class: class.Name}
-	cfg, faults := config.Parse(config.SourceOf(cm.ConfigMap, class).Named(), serving.Provisioner)
+	cfg, faults := config.Parse(config.SourceOf(cm.ConfigMap, class).Named(), serving.Dispatcher())
 	if err := m.unserved(cm.ConfigMap, serving); err != nil {
 		out.Errors = append(out.Errors, err.Error())
 	} else if len(faults) == 0 {

@@ -17,6 +17,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/controller"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/options"
@@ -29,7 +30,7 @@ func inWorld(t *testing.T, test func(*fakecluster.Cluster)) {
 	t.Helper()
 	fakecluster.Test(t, func(p *fakecluster.Process) (fakecluster.Dispatcher, error) {
 		return controller.New(p.Client, p.Events, p.Clock, controller.Options{
-			Provisioner: contract.ProvisionerName, Namespaces: []string{fakecluster.ConfigNamespace}, Allowed: jobs.Allowances{},
+			Dispatcher: config.Dispatcher{Provisioner: contract.ProvisionerName}, Namespaces: []string{fakecluster.ConfigNamespace}, Allowed: jobs.Allowances{},
 			KubeAPI: "https://10.0.0.1", Workers: 4, AheadOfBinder: true,
 		})
 	}, func(c *fakecluster.Cluster) {

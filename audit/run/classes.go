@@ -98,7 +98,7 @@ func serves(cm *corev1.ConfigMap, class *storagev1.StorageClass) bool {
 // parse reads a config whose storage is to be listed, and judges it as the dispatcher does: an
 // audit has an administrator's rights, and whoever may edit a config gets no more by them.
 func (a *Auditor) parse(ctx context.Context, cm *corev1.ConfigMap, class *storagev1.StorageClass) (config.Config, string, error) {
-	cfg, faults := config.Parse(config.SourceOf(cm, class), a.Provisioner)
+	cfg, faults := config.Parse(config.SourceOf(cm, class), a.Dispatcher)
 	switch {
 	case len(faults) > 0:
 		return cfg, "", fmt.Errorf("its config %s/%s: %w", cm.Namespace, cm.Name, faults.ToAggregate())

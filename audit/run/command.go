@@ -162,7 +162,7 @@ func Connect(ctx context.Context, cfg *rest.Config, serving options.Serving, lea
 	}
 	uid, err := admin.ClusterUID(ctx, client)
 	return &Auditor{
-		Client: client, Objects: objects, Clock: clock.RealClock{}, Provisioner: serving.Provisioner, Namespace: serving.Namespace,
+		Client: client, Objects: objects, Clock: clock.RealClock{}, Dispatcher: serving.Dispatcher(), Namespace: serving.Namespace,
 		ConfigNamespaces: serving.ConfigNamespaces, Lease: lease, Allowed: allowed, Cluster: Cluster{KubeAPI: serving.KubeAPI, UID: uid},
 	}, err
 }

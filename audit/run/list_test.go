@@ -63,7 +63,7 @@ func inLab(t *testing.T, keys map[string]string, test func(*lab), more ...runtim
 		}
 		l := &lab{t: t, client: fake.NewClientset(append(more, class("gold"), configOf("gold", data), account("gold"))...)}
 		l.Auditor = &run.Auditor{
-			Client: l.client, Objects: metadatafake.NewSimpleMetadataClient(scheme), Clock: clock.RealClock{}, Provisioner: contract.ProvisionerName,
+			Client: l.client, Objects: metadatafake.NewSimpleMetadataClient(scheme), Clock: clock.RealClock{}, Dispatcher: config.Dispatcher{Provisioner: contract.ProvisionerName},
 			Namespace: "flex-provisioner", Cluster: run.Cluster{UID: clusterID}, Timeout: time.Minute,
 		}
 		l.client.PrependReactor("create", "jobs", l.createJob)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/audit/run"
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 )
 
 // The account of deploy/audit may do what an audit without storages asks for, and nothing else. The
@@ -30,7 +31,7 @@ func TestTheManifestGivesWhatAnAuditReads(t *testing.T) {
 	}
 	client, objects := fake.NewClientset(), metadatafake.NewSimpleMetadataClient(scheme)
 	auditor := &run.Auditor{
-		Client: client, Objects: objects, Clock: clock.RealClock{}, Provisioner: contract.ProvisionerName, Namespace: "flex-provisioner",
+		Client: client, Objects: objects, Clock: clock.RealClock{}, Dispatcher: config.Dispatcher{Provisioner: contract.ProvisionerName}, Namespace: "flex-provisioner",
 		Lease: types.NamespacedName{Namespace: "flex-system", Name: "flex-dispatcher"},
 	}
 	if _, err := auditor.ReadState(t.Context()); err != nil {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/patch"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/quote"
@@ -30,9 +31,10 @@ type Auditor struct {
 	// Objects reads metadata.
 	Objects metadata.Interface
 	Clock   clock.Clock
-	// Provisioner is the name that StorageClasses write, Namespace where the configs of those are
-	// that name no other.
-	Provisioner, Namespace string
+	config.Dispatcher
+
+	// Namespace is where the configs of classes are that name no other.
+	Namespace string
 	// ConfigNamespaces are other namespaces in which Jobs of dispatchers are, Lease is the leader's,
 	// which names those of its dispatcher.
 	ConfigNamespaces []string

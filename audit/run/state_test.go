@@ -23,6 +23,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/audit"
 	"github.com/flex-provisioner/flex-provisioner/audit/run"
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 )
 
@@ -51,7 +52,7 @@ func TestAnAuditReadsWhatIsOfItsProvisioner(t *testing.T) {
 		}
 	}
 	objects := metadatafake.NewSimpleMetadataClient(scheme, secret("pvc-u", map[string]string{contract.LabelClaimUID: "u"}), secret("cinder", nil))
-	auditor := &run.Auditor{Client: client, Objects: objects, Clock: clock.RealClock{}, Provisioner: contract.ProvisionerName, Namespace: "flex-provisioner"}
+	auditor := &run.Auditor{Client: client, Objects: objects, Clock: clock.RealClock{}, Dispatcher: config.Dispatcher{Provisioner: contract.ProvisionerName}, Namespace: "flex-provisioner"}
 	s, err := auditor.ReadState(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -107,7 +108,7 @@ func TestAnAuditKeepsLittleOfWhatUsersWrite(t *testing.T) {
 		t.Fatal(err)
 	}
 	objects := metadatafake.NewSimpleMetadataClient(scheme, &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: meta("tenant", "forged")})
-	auditor := &run.Auditor{Client: client, Objects: objects, Clock: clock.RealClock{}, Provisioner: contract.ProvisionerName, Namespace: "flex-provisioner"}
+	auditor := &run.Auditor{Client: client, Objects: objects, Clock: clock.RealClock{}, Dispatcher: config.Dispatcher{Provisioner: contract.ProvisionerName}, Namespace: "flex-provisioner"}
 	s, err := auditor.ReadState(t.Context())
 	if err != nil || len(s.Claims)+len(s.UnservedJobs)+len(s.UnservedPods)+len(s.Pods)+len(s.Secrets) != 5 {
 		t.Fatalf("read %+v, %v", s, err)

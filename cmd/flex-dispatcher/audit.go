@@ -54,6 +54,7 @@ func auditCommand() *cobra.Command {
 	flags.StringSliceVar(&a.ConfigNamespaces, "config-namespaces", nil, "additional namespaces of configs, also those of other dispatchers; only there Jobs count as runs")
 	flags.StringVar(&a.leaseNamespace, options.FlagElectNamespace, options.SystemNamespace, "namespace of the dispatcher's leader election lease, which names its config namespaces")
 	a.AddAllow(flags)
+	a.AddScriptImage(flags)
 	flags.StringVar(&a.KubeAPI, "kube-api", "https://kubernetes.default.svc", "URL of the API server for images, the same as that of the dispatcher")
 	a.AddFlags(flags)
 	flags.BoolVar(&a.watch, "watch", false, "repeat the audit, log each finding once, and serve gauges of the findings")

@@ -92,7 +92,7 @@ func ownNamespace() string {
 
 // complete checks the flags and fills in what they leave open.
 func (s *settings) complete(cfg *rest.Config) error {
-	s.controller.Provisioner, s.controller.Namespaces, s.controller.AheadOfBinder = s.Provisioner, s.Namespaces(), s.AheadOfBinder
+	s.controller.Dispatcher, s.controller.Namespaces, s.controller.AheadOfBinder = s.Dispatcher(), s.Namespaces(), s.AheadOfBinder
 	var err error
 	if s.controller.Allowed, err = s.Allowances(); err != nil {
 		return err

@@ -37,7 +37,7 @@ func TestThePagesFirstConfigServesItsClass(t *testing.T) {
 			t.Fatalf("document %d: %v", i+1, err)
 		}
 	}
-	cfg, faults := config.Parse(config.SourceOf(&cm, &class), contract.ProvisionerName)
+	cfg, faults := config.Parse(config.SourceOf(&cm, &class), config.Dispatcher{Provisioner: contract.ProvisionerName})
 	if len(faults) > 0 || len(cfg.Warnings) > 0 || len(cfg.Properties) > 0 {
 		t.Errorf("faults %v, warnings %v, properties %v", faults, cfg.Warnings, cfg.Properties)
 	}

@@ -201,7 +201,7 @@ func configOf(data map[string]string) object {
 func mustAgree(t *testing.T, data map[string]string, what string, isValid bool) {
 	t.Helper()
 	src := config.Source{Class: "gold", Reclaim: "Retain", Binding: "WaitForFirstConsumer", Data: data}
-	_, faults := config.Parse(src, contract.ProvisionerName)
+	_, faults := config.Parse(src, config.Dispatcher{Provisioner: contract.ProvisionerName})
 	err := against(t, "config", configOf(data))
 	if (len(faults) == 0) != isValid || (err == nil) != isValid {
 		t.Errorf("%s: valid: %t; the dispatcher: %v; the schema: %v", what, isValid, faults, err)

@@ -24,7 +24,7 @@ import (
 func TestThePagesListEveryKeyOfAConfig(t *testing.T) {
 	keys := tableOf(t, configurationPage, "key")
 	keys.mustList(t, 0, from("config.Keys", config.Keys()...))
-	cfg, faults := config.Parse(config.Source{Data: map[string]string{"image": "i", "service-account-name": "s"}}, contract.ProvisionerName)
+	cfg, faults := config.Parse(config.Source{Data: map[string]string{"image": "i", "service-account-name": "s"}}, config.Dispatcher{Provisioner: contract.ProvisionerName})
 	if len(faults) > 0 {
 		t.Fatal(faults)
 	}

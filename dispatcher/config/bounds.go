@@ -23,7 +23,7 @@ const (
 	// MaxData is the largest size of a ConfigMap's keys and values together, in bytes. Nothing
 	// larger can be without a fault, if only what follows has a sensible size. So the caches keep
 	// no data that are larger.
-	MaxData = maxTemplate + maxProperties
+	MaxData = maxTemplate + maxScript + maxProperties
 	// maxProperties is the largest size of all properties together, as JSON, in bytes. Linux starts
 	// no process with a variable longer than this, and beside the PV they must fit into a pod's
 	// annotations (256 KiB).
@@ -52,12 +52,15 @@ func (p *parser) sizes() {
 		return
 	}
 	for _, key := range Keys() {
-		if key != keyPodTemplate && len(p.src.Data[key]) > maxValue {
-			p.tooLarge(path(key), len(p.src.Data[key]), maxValue, "shorten it")
+		if key != keyPodTemplate && key != keyScript && len(p.src.Data[key]) > maxValue {
+			p.tooLarge(at(key), len(p.src.Data[key]), maxValue, "shorten it")
 		}
 	}
 	if size := len(p.src.Data[keyPodTemplate]); size > maxTemplate {
-		p.tooLarge(path(keyPodTemplate), size, maxTemplate, "keep files and scripts in the image, or mount them from a ConfigMap")
+		p.tooLarge(at(keyPodTemplate), size, maxTemplate, "keep files and scripts in the image, or mount them from a ConfigMap")
+	}
+	if size := len(p.src.Data[keyScript]); size > maxScript {
+		p.tooLarge(at(keyScript), size, maxScript, "keep what it reads or calls in an image")
 	}
 	p.propertiesSize()
 }
@@ -69,7 +72,7 @@ func (p *parser) tooLarge(at *field.Path, size, most int, remedy string) {
 func (p *parser) propertiesSize() {
 	all := map[string]string{}
 	for key, value := range p.src.Data {
-		if !slices.Contains(Keys(), key) {
+		if !isOurs(key) {
 			all[key] = value
 		}
 	}

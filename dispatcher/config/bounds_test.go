@@ -73,7 +73,7 @@ func TestWhatIsTooLargeIsRefusedByItsSize(t *testing.T) {
 		change func(*config.Source)
 		want   map[string][]string
 	}{
-		"all data":           {set("ca", long(1<<20)), map[string][]string{data: {"must have at most 196608 bytes", "files-from-secret"}}},
+		"all data":           {set("ca", long(1<<20)), map[string][]string{data: {"must have at most 229376 bytes", "files-from-secret"}}},
 		"data not kept":      {func(s *config.Source) { s.Data, s.DataSize = nil, 1<<20 }, map[string][]string{data: {`"1048576 bytes"`}}},
 		"a template":         {set("pod-template", "#"+long(64<<10)), map[string][]string{of: {`"65537 bytes"`, "at most 65536 bytes"}}},
 		"an image":           {set("image", long(5<<10)), map[string][]string{"data[image]": {"at most 4096 bytes"}}},
@@ -150,7 +150,7 @@ func TestNoConfigMapCostsMuchMemory(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			src := source(change)
-			bytes := allocated(func() { config.Parse(src, contract.ProvisionerName) })
+			bytes := allocated(func() { config.Parse(src, config.Dispatcher{Provisioner: contract.ProvisionerName}) })
 			t.Logf("%d KiB", bytes>>10)
 			if bytes > mostAllocated {
 				t.Errorf("%d MiB are allocated for %d KiB of data", bytes>>20, config.DataSize(src.Data)>>10)

@@ -14,7 +14,11 @@ type Config struct {
 	// Source is what the Config was read from.
 	Source Source
 
-	Image          string
+	Image string
+	// Script is the text of the program that the container runs, empty for that of the image. Each is
+	// set if flex runs it, once for each request. Otherwise it is itself the container's program.
+	Script         string
+	Each           bool
 	PullPolicy     corev1.PullPolicy // empty: Kubernetes' default
 	Verbs          []contract.Verb
 	ServiceAccount string
@@ -25,8 +29,9 @@ type Config struct {
 	Template       []byte        // a PodTemplateSpec in JSON, decoded strictly once and without nulls; empty: none
 	Timeout        time.Duration // of one run
 	MaxAttempts    int           // 0: no limit
-	MaxParallel    int           // Jobs of the class whose containers may be at work
-	BatchSize      int           // requests that one Job may serve
+	MaxParallel    int           // containers of the class that may be at work, or scripts in them
+	BatchSize      int           // requests that one provision Job may serve
+	LaterBatch     int           // requests that one Job of another verb may serve
 	Clones         bool          // the image can clone a claim
 	Writer         Writer        // who writes the PV
 	// AttributesClasses is set if the image's PVs can have a volumeAttributesClassName.
@@ -84,4 +89,18 @@ const (
 func (c Config) Supports(v contract.Verb) bool { return slices.Contains(c.Verbs, v) }
 
 // BatchOf returns how many requests of a verb one Job may serve.
-func (c Config) BatchOf(verb contract.Verb) int { return min(c.BatchSize, contract.MaxBatchOf(verb)) }
+func (c Config) BatchOf(verb contract.Verb) int {
+	if verb == contract.Provision {
+		return min(c.BatchSize, contract.MaxBatchOf(verb))
+	}
+	return min(c.LaterBatch, contract.MaxBatchOf(verb))
+}
+
+// AtOnceOf returns how many of so many requests flex may run at a time in one pod, 0 if the program
+// of the container serves all of them itself.
+func (c Config) AtOnceOf(requests int) int {
+	if !c.Each {
+		return 0
+	}
+	return min(requests, ScriptsAtOnce, c.MaxParallel)
+}

@@ -26,14 +26,14 @@ func FuzzConfig(f *testing.F) {
 		src := source(func(s *config.Source) { s.Data = data })
 		var cfg config.Config
 		var faults field.ErrorList
-		if bytes := allocated(func() { cfg, faults = config.Parse(src, contract.ProvisionerName) }); bytes > mostAllocated {
+		if bytes := allocated(func() { cfg, faults = config.Parse(src, config.Dispatcher{Provisioner: contract.ProvisionerName}) }); bytes > mostAllocated {
 			t.Errorf("%d MiB are allocated for %d KiB of data", bytes>>20, config.DataSize(data)>>10)
 		}
 		stored, err := config.DecodeSource(src.Encode())
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, same := config.Parse(stored, contract.ProvisionerName)
+		again, same := config.Parse(stored, config.Dispatcher{Provisioner: contract.ProvisionerName})
 		if !reflect.DeepEqual(faults, same) || len(faults) == 0 && !reflect.DeepEqual(cfg, again) {
 			t.Errorf("%q is read back as something else:\n%+v, %v\n%+v, %v", text, cfg, faults, again, same)
 		}

@@ -55,9 +55,12 @@ func binding(mode string) func(*config.Source) {
 	return func(s *config.Source) { s.Binding = mode }
 }
 
+// dispatcher is what the tests parse for.
+var dispatcher = config.Dispatcher{Provisioner: contract.ProvisionerName, ScriptImage: imageOfRelease}
+
 func parse(t *testing.T, s config.Source) config.Config {
 	t.Helper()
-	cfg, faults := config.Parse(s, contract.ProvisionerName)
+	cfg, faults := config.Parse(s, dispatcher)
 	if len(faults) > 0 {
 		t.Fatalf("faults: %v", faults.ToAggregate())
 	}
@@ -65,7 +68,7 @@ func parse(t *testing.T, s config.Source) config.Config {
 }
 
 func faultsOf(s config.Source) field.ErrorList {
-	_, faults := config.Parse(s, contract.ProvisionerName)
+	_, faults := config.Parse(s, dispatcher)
 	return faults
 }
 

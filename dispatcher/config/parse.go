@@ -20,6 +20,7 @@ import (
 const (
 	keyPluginName     = "plugin-name"
 	keyImage          = "image"
+	keyScript         = "script"
 	keyPullPolicy     = "image-pull-policy"
 	keyVerbs          = "verbs"
 	keyServiceAccount = "service-account-name"
@@ -40,15 +41,25 @@ const (
 	keyClasses        = "classes" // Lists reads it
 )
 
-// Parse parses a source. provisioner is the name under which the dispatcher runs. With any fault
-// the Config must not be used.
-func Parse(src Source, provisioner string) (Config, field.ErrorList) {
-	p := parser{src: src, cfg: Config{Source: src}}
+// Dispatcher is what a source is parsed for.
+type Dispatcher struct {
+	// Provisioner is the name under which the dispatcher runs.
+	Provisioner string
+	// ScriptImage is the image of a config that has a script and names no image. It is no part of
+	// the source, so that a volume whose image a release has replaced is deleted by that of the next.
+	// Empty: such a config has a fault.
+	ScriptImage string
+}
+
+// Parse parses a source. With any fault the Config must not be used.
+func Parse(src Source, of Dispatcher) (Config, field.ErrorList) {
+	p := parser{src: src, of: of, cfg: Config{Source: src}}
 	if p.sizes(); len(p.faults) > 0 {
 		return p.cfg, p.faults // what is too large is not looked into
 	}
 	p.properties() // first: a key that is misspelt is why another is missing
-	p.pluginName(provisioner)
+	p.pluginName()
+	p.script()
 	p.image()
 	p.verbs()
 	p.serviceAccount()
@@ -67,7 +78,7 @@ func Parse(src Source, provisioner string) (Config, field.ErrorList) {
 // Keys returns the keys that the dispatcher reads. Every other key is a property.
 func Keys() []string {
 	return []string{
-		keyPluginName, keyImage, keyPullPolicy, keyVerbs, keyServiceAccount, keyNodeSelector, keyRunOn, keyNodeGone,
+		keyPluginName, keyImage, keyScript, keyPullPolicy, keyVerbs, keyServiceAccount, keyNodeSelector, keyRunOn, keyNodeGone,
 		keyEnvSecret, keyFilesSecret, keyPodTemplate, keyTimeout, keyMaxAttempts, keyMaxParallel,
 		keyDataSources, keyWritePV, keyBatchSize, keyRequestKeys, keyAttributes, keyClasses,
 	}
@@ -75,34 +86,35 @@ func Keys() []string {
 
 type parser struct {
 	src    Source
+	of     Dispatcher
 	cfg    Config
 	faults field.ErrorList
 }
 
-func path(key string) *field.Path { return field.NewPath("data").Key(key) }
+func at(key string) *field.Path { return field.NewPath("data").Key(key) }
 
 // get returns a key's value without surrounding blanks, since YAML blocks end in a newline.
 func (p *parser) get(key string) string { return strings.TrimSpace(p.src.Data[key]) }
 
 func (p *parser) invalid(key, value, format string, args ...any) {
-	p.faults = append(p.faults, field.Invalid(path(key), value, fmt.Sprintf(format, args...)))
+	p.faults = append(p.faults, field.Invalid(at(key), value, fmt.Sprintf(format, args...)))
 }
 
-func (p *parser) pluginName(provisioner string) {
-	if name := p.get(keyPluginName); name != "" && name != provisioner && name != contract.OldPluginName {
-		p.invalid(keyPluginName, name, "this dispatcher supports %s (and %s in older configs)", provisioner, contract.OldPluginName)
+func (p *parser) pluginName() {
+	if name := p.get(keyPluginName); name != "" && name != p.of.Provisioner && name != contract.OldPluginName {
+		p.invalid(keyPluginName, name, "this dispatcher supports %s (and %s in older configs)", p.of.Provisioner, contract.OldPluginName)
 	}
 }
 
 func (p *parser) image() {
-	p.cfg.Image = p.get(keyImage)
-	if p.cfg.Image == "" {
-		p.faults = append(p.faults, field.Required(path(keyImage), "the provisioning container's image"))
+	p.cfg.Image = p.imageOf()
+	if p.cfg.Image == "" && p.cfg.Script == "" {
+		p.faults = append(p.faults, field.Required(at(keyImage), "the provisioning container's image, unless the key script has its program"))
 	}
 	policies := []string{"", string(corev1.PullAlways), string(corev1.PullIfNotPresent), string(corev1.PullNever)}
 	policy := p.get(keyPullPolicy)
 	if !slices.Contains(policies, policy) {
-		p.faults = append(p.faults, field.NotSupported(path(keyPullPolicy), policy, policies[1:]))
+		p.faults = append(p.faults, field.NotSupported(at(keyPullPolicy), policy, policies[1:]))
 	}
 	p.cfg.PullPolicy = corev1.PullPolicy(policy)
 }
@@ -115,7 +127,7 @@ func (p *parser) verbs() {
 		for word := range strings.SplitSeq(text, ",") {
 			verb := contract.Verb(strings.TrimSpace(word))
 			if !verb.Known() {
-				p.faults = append(p.faults, field.NotSupported(path(keyVerbs), verb, contract.Verbs()))
+				p.faults = append(p.faults, field.NotSupported(at(keyVerbs), verb, contract.Verbs()))
 				continue
 			}
 			p.cfg.Verbs = append(p.cfg.Verbs, verb)
@@ -138,10 +150,10 @@ func (p *parser) serviceAccount() {
 	case ContainerWrites, DispatcherWrites:
 		p.cfg.Writer = text
 	default:
-		p.faults = append(p.faults, field.NotSupported(path(keyWritePV), text, []Writer{ContainerWrites, DispatcherWrites}))
+		p.faults = append(p.faults, field.NotSupported(at(keyWritePV), text, []Writer{ContainerWrites, DispatcherWrites}))
 	}
 	if p.cfg.ServiceAccount == "" && p.cfg.Writer == ContainerWrites {
-		p.faults = append(p.faults, field.Required(path(keyServiceAccount),
+		p.faults = append(p.faults, field.Required(at(keyServiceAccount),
 			"the ServiceAccount with which the container creates the PersistentVolume"))
 	}
 }
@@ -164,7 +176,7 @@ func (p *parser) nodeSelector() {
 		}
 		selector[key] = value
 		// One by one: for a map of all labels the order of the faults would change each time.
-		p.faults = append(p.faults, metav1validation.ValidateLabels(map[string]string{key: value}, path(keyNodeSelector))...)
+		p.faults = append(p.faults, metav1validation.ValidateLabels(map[string]string{key: value}, at(keyNodeSelector))...)
 	}
 }
 
@@ -175,7 +187,7 @@ func (p *parser) runOn() {
 	case RunAnywhere, RunOnSelected:
 		p.cfg.RunOn = text
 	default:
-		p.faults = append(p.faults, field.NotSupported(path(keyRunOn), text, []RunOn{RunAnywhere, RunOnSelected}))
+		p.faults = append(p.faults, field.NotSupported(at(keyRunOn), text, []RunOn{RunAnywhere, RunOnSelected}))
 	}
 	if p.cfg.RunOn == RunOnSelected && p.src.Binding != string(storagev1.VolumeBindingWaitForFirstConsumer) {
 		p.invalid(keyRunOn, string(RunOnSelected), "the class %s must have the volumeBindingMode WaitForFirstConsumer, "+
@@ -190,7 +202,7 @@ func (p *parser) nodeGone() {
 	case WaitForNode, AnyNode, ForgetVolume:
 		p.cfg.NodeGone = text
 	default:
-		p.faults = append(p.faults, field.NotSupported(path(keyNodeGone), text, []NodeGone{WaitForNode, AnyNode, ForgetVolume}))
+		p.faults = append(p.faults, field.NotSupported(at(keyNodeGone), text, []NodeGone{WaitForNode, AnyNode, ForgetVolume}))
 	}
 }
 
@@ -225,6 +237,13 @@ func (p *parser) limits() {
 
 func (p *parser) batchSize() {
 	p.cfg.BatchSize = p.number(keyBatchSize, 1, 1)
+	p.cfg.LaterBatch = p.cfg.BatchSize
+	p.cfg.Each = p.cfg.Script != "" && (p.get(keyImageOfScript) == "" || p.cfg.BatchSize > 1)
+	// The right to create PVs of a batch lets a stolen token bind one to another claim of its class,
+	// so a config has to ask for batches of provisions. The other verbs need no further right.
+	if p.cfg.Each && p.get(keyBatchSize) == "" && p.cfg.Writer == ContainerWrites {
+		p.cfg.LaterBatch = scriptBatch
+	}
 	switch text := p.get(keyBatchSize); {
 	case p.cfg.BatchSize > contract.MaxBatch:
 		p.invalid(keyBatchSize, text, "must be at most %d: a termination message has no room for more results", contract.MaxBatch)
@@ -241,7 +260,7 @@ func (p *parser) dataSources() {
 	case contract.SourceClaim:
 		p.cfg.Clones = true
 	default:
-		p.faults = append(p.faults, field.NotSupported(path(keyDataSources), text, []string{contract.SourceClaim}))
+		p.faults = append(p.faults, field.NotSupported(at(keyDataSources), text, []string{contract.SourceClaim}))
 	}
 }
 
@@ -254,7 +273,7 @@ func (p *parser) attributesClasses() {
 	case "true":
 		p.cfg.AttributesClasses = true
 	default:
-		p.faults = append(p.faults, field.NotSupported(path(keyAttributes), text, []string{"true", "false"}))
+		p.faults = append(p.faults, field.NotSupported(at(keyAttributes), text, []string{"true", "false"}))
 	}
 }
 

@@ -18,7 +18,7 @@ func TestConfigNeedsOnlyAnImageAndAServiceAccount(t *testing.T) {
 	s := source()
 	want := config.Config{
 		Source: s, Image: "localhost/gold:v1", Verbs: []contract.Verb{contract.Provision}, ServiceAccount: "gold",
-		RunOn: config.RunAnywhere, NodeGone: config.WaitForNode, Timeout: 10 * time.Minute, MaxAttempts: 0, MaxParallel: 20, BatchSize: 1,
+		RunOn: config.RunAnywhere, NodeGone: config.WaitForNode, Timeout: 10 * time.Minute, MaxAttempts: 0, MaxParallel: 20, BatchSize: 1, LaterBatch: 1,
 		Properties: map[string]string{}, Writer: config.ContainerWrites,
 	}
 	if got := parse(t, s); !reflect.DeepEqual(got, want) {
@@ -35,6 +35,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 	}{
 		"plugin-name":          {contract.OldPluginName, func(config.Config) bool { return true }},
 		"image":                {" localhost/other:v2\n", func(c config.Config) bool { return c.Image == "localhost/other:v2" }},
+		"script":               {text, func(c config.Config) bool { return c.Script == text }},
 		"image-pull-policy":    {"Never", func(c config.Config) bool { return c.PullPolicy == corev1.PullNever }},
 		"verbs":                {"provision, delete,expand,list", func(c config.Config) bool { return sameVerbs(c.Verbs, contract.Verbs()...) }},
 		"service-account-name": {"writer", func(c config.Config) bool { return c.ServiceAccount == "writer" }},
@@ -212,7 +213,7 @@ func TestBatchSizeHasBounds(t *testing.T) {
 
 func TestOwnAndOldPluginNamesAreAccepted(t *testing.T) {
 	for _, name := range []string{"example.com/mine", contract.OldPluginName} {
-		if _, faults := config.Parse(source(set("plugin-name", name)), "example.com/mine"); len(faults) > 0 {
+		if _, faults := config.Parse(source(set("plugin-name", name)), config.Dispatcher{Provisioner: "example.com/mine"}); len(faults) > 0 {
 			t.Errorf("plugin-name %s: %v", name, faults)
 		}
 	}
@@ -295,7 +296,7 @@ func TestPodTemplateMayNotTakeATokenOrAServiceAccount(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			_, faults := config.Parse(source(set("pod-template", tt.template), set("write-pv", tt.writer)), contract.ProvisionerName)
+			_, faults := config.Parse(source(set("pod-template", tt.template), set("write-pv", tt.writer)), config.Dispatcher{Provisioner: contract.ProvisionerName})
 			if tt.words == "" && len(faults) > 0 || tt.words != "" && (len(faults) == 0 || !strings.Contains(faults[0].Error(), tt.words)) {
 				t.Errorf("faults %v, want %q", faults, tt.words)
 			}

@@ -182,6 +182,9 @@ func (p *parser) checkContainers(template corev1.PodTemplateSpec) {
 			p.invalid(keyPodTemplate, c.Name, "may not set args, restartPolicy, restartPolicyRules, terminationMessagePath "+
 				"or terminationMessagePolicy of the container %s: its exit code is the verdict", contract.Container)
 		}
+		if p.cfg.Script != "" && len(c.Command) > 0 {
+			p.invalid(keyPodTemplate, c.Name, "may not set the command of the container %s beside the key %s, which is its program", contract.Container, keyScript)
+		}
 		for _, env := range c.Env {
 			if strings.HasPrefix(env.Name, contract.EnvPrefix) {
 				p.invalid(keyPodTemplate, env.Name, "variables that begin with %s are reserved for the dispatcher", contract.EnvPrefix)

@@ -20,14 +20,14 @@ func (p *parser) properties() {
 		taken[contract.EnvName(name)] = "the reserved property " + name
 	}
 	for _, key := range slices.Sorted(maps.Keys(p.src.Data)) {
-		if slices.Contains(Keys(), key) {
+		if isOurs(key) {
 			continue
 		}
 		if own := nearKey(key); own != "" {
 			p.invalid(key, key, "did you mean %s? a property must not have a name so similar to it", own)
 			continue
 		}
-		p.property(path(key), key, p.src.Data[key], taken, "the key "+key)
+		p.property(at(key), key, p.src.Data[key], taken, "the key "+key)
 	}
 	params := field.NewPath("storageClass", "parameters")
 	for _, key := range slices.Sorted(maps.Keys(p.src.Parameters)) {
@@ -38,6 +38,9 @@ func (p *parser) properties() {
 			"keep it in a Secret, and name the Secret in env-from-secret")
 	}
 }
+
+// isOurs reports whether the dispatcher reads a key of a source itself.
+func isOurs(key string) bool { return key == keyImageOfScript || slices.Contains(Keys(), key) }
 
 func (p *parser) property(at *field.Path, name, value string, taken map[string]string, origin string) {
 	env := contract.EnvName(name)

@@ -16,7 +16,7 @@ import (
 // what storageOf leaves out may differ, and whatever is added to a config may not.
 func SameStorage(a, b Config) bool { return bytes.Equal(storageOf(a), storageOf(b)) }
 
-// storageOf returns, in JSON, a config without what an administrator corrects: image and command, the
+// storageOf returns, in JSON, a config without what an administrator corrects: image, script and command, the
 // verbs, limits of runs, labels of the pod that no container reads, users of the pod, and the
 // scheduling, unless that says on which node the storage is. An image knows its storage by its properties: a server that stands in the
 // command is not compared, and docs/configuration.md says so.
@@ -30,8 +30,8 @@ func storageOf(c Config) []byte {
 		scheduling = corev1.PodSpec{NodeSelector: c.Scheduling.NodeSelector, Affinity: c.Scheduling.Affinity}
 	}
 	c.Source, c.Scheduling = Source{Namespace: c.Source.Namespace, Name: c.Source.Name}, scheduling
-	c.Image, c.PullPolicy, c.Verbs, c.Warnings = "", "", nil, nil
-	c.Timeout, c.MaxAttempts, c.MaxParallel, c.BatchSize, c.NodeGone = 0, 0, 0, 0, ""
+	c.Image, c.PullPolicy, c.Verbs, c.Warnings, c.Script, c.Each = "", "", nil, nil, "", false
+	c.Timeout, c.MaxAttempts, c.MaxParallel, c.BatchSize, c.LaterBatch, c.NodeGone = 0, 0, 0, 0, 0, ""
 	c.Clones, c.AttributesClasses, c.RequestKeys = false, false, nil
 	text, err := json.Marshal(struct {
 		Config

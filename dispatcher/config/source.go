@@ -103,14 +103,21 @@ const anyClass = "*"
 // isSeparator reports whether a character separates the words of a list.
 func isSeparator(r rune) bool { return r == ',' || unicode.IsSpace(r) }
 
-// served returns the data of a ConfigMap without the list of its classes, which says nothing of how
-// they are served: when one is added, the others keep their revisions.
+// served returns the data of a ConfigMap as a source has them: without the list of its classes,
+// which says nothing of how they are served (when one is added, the others keep their revisions),
+// and with the image of a script under a key of its own.
 func served(data map[string]string) map[string]string {
-	if _, found := data[keyClasses]; !found {
+	_, lists := data[keyClasses]
+	_, hasScript := data[keyScript]
+	if !lists && !hasScript {
 		return data
 	}
 	data = maps.Clone(data)
 	delete(data, keyClasses)
+	if image, has := data[keyImage]; has && hasScript {
+		delete(data, keyImage)
+		data[keyImageOfScript] = image
+	}
 	return data
 }
 

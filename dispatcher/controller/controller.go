@@ -20,6 +20,7 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/act"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
@@ -31,8 +32,8 @@ import (
 
 // Options are the dispatcher's settings.
 type Options struct {
-	// Provisioner is the name that StorageClasses write.
-	Provisioner string
+	config.Dispatcher
+
 	// Namespaces are where configs are read and their Jobs run; the first is that of --namespace.
 	Namespaces []string
 	// Allowed is what pods may do beyond Pod Security "restricted", by namespace.
@@ -110,7 +111,7 @@ func New(client kubernetes.Interface, recorder events.EventRecorder, clk clock.W
 	c.written = cluster.NewWritten(caches, clk)
 	c.slots = slots.New(caches, clk, c.queue.Add)
 	c.observer = &observe.Observer{Clock: clk, AheadOfBinder: opts.AheadOfBinder, Resolver: resolve.Resolver{
-		Caches: caches, Slots: c.slots, Provisioner: opts.Provisioner, Namespace: opts.Namespaces[0], Allowed: opts.Allowed, Judged: &resolve.Judged{},
+		Caches: caches, Slots: c.slots, Dispatcher: opts.Dispatcher, Namespace: opts.Namespaces[0], Allowed: opts.Allowed, Judged: &resolve.Judged{},
 	}}
 	c.actor = &act.Actor{
 		Client: client, Recorder: recorder, Clock: clk, Slots: c.slots, Series: c.series,

@@ -10,11 +10,13 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/component-base/metrics"
 	"k8s.io/utils/clock"
+
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 )
 
 // Each handler gets no object at all, which it cannot handle. client-go would end the process.
 func TestAPanicOfAnyHandlerIsRecoveredFrom(t *testing.T) {
-	c, err := New(fake.NewClientset(), nil, clock.RealClock{}, Options{Provisioner: "p", Namespaces: []string{"home"}})
+	c, err := New(fake.NewClientset(), nil, clock.RealClock{}, Options{Dispatcher: config.Dispatcher{Provisioner: "p"}, Namespaces: []string{"home"}})
 	if err != nil {
 		t.Fatal(err)
 	}

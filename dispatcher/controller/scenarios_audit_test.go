@@ -19,6 +19,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/audit"
 	"github.com/flex-provisioner/flex-provisioner/audit/run"
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 )
 
@@ -44,7 +45,7 @@ func (w *world) fix(ctx, life context.Context) *fixing {
 	client.PrependReactor("*", "*", func(clienttesting.Action) (bool, runtime.Object, error) { return life.Err() != nil, nil, life.Err() })
 	auditor := &run.Auditor{
 		Client: client, Objects: metadatafake.NewSimpleMetadataClient(scheme), Clock: clock.RealClock{},
-		Provisioner: contract.ProvisionerName, Namespace: fakecluster.ConfigNamespace, Cluster: run.Cluster{UID: "c-1"}, Timeout: 15 * time.Minute,
+		Dispatcher: config.Dispatcher{Provisioner: contract.ProvisionerName}, Namespace: fakecluster.ConfigNamespace, Cluster: run.Cluster{UID: "c-1"}, Timeout: 15 * time.Minute,
 	}
 	v := audit.Volume{UID: leftUID, Volume: "5d1f0b6e-0b1c-4c8e-9a57-2d3e4f506071", Size: 1 << 30, Namespace: fakecluster.ClaimNamespace, Name: "data", Class: "gold", ClusterUID: "c-1"}
 	look := run.Look{State: audit.State{ClusterUID: "c-1"}, Found: []audit.Finding{{Kind: audit.VolumeLeft, UID: leftUID, Class: "gold", ListedBy: "gold", Volume: v}}}

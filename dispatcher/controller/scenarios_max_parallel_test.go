@@ -10,6 +10,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
@@ -20,13 +21,19 @@ import (
 
 // most is the highest number at a time of Jobs that have no pod yet and pods that have not ended,
 // over the whole log.
-func (w *world) most() int {
-	waiting, pods, most := map[string]bool{}, map[string]bool{}, 0
+func (w *world) most() int { return w.mostOf(func(metav1.Object) int { return 1 }) }
+
+// mostScripts is the highest number of scripts that were at work at a time in those.
+func (w *world) mostScripts() int { return w.mostOf(jobs.ParallelOf) }
+
+// mostOf is most, with what each Job or pod counts for.
+func (w *world) mostOf(counts func(metav1.Object) int) int {
+	waiting, pods, most := map[string]int{}, map[string]int{}, 0
 	for _, c := range w.Server.History() {
 		switch obj := c.Now.(type) {
 		case *batchv1.Job:
 			if c.Verb == "create" {
-				waiting[c.Name] = true
+				waiting[c.Name] = counts(obj)
 			}
 			if fakecluster.FinishedCondition(obj) != nil || obj.DeletionTimestamp != nil {
 				delete(waiting, c.Name)
@@ -34,14 +41,20 @@ func (w *world) most() int {
 		case *corev1.Pod:
 			delete(waiting, obj.Labels[batchv1.JobNameLabel])
 			isCancelled := obj.DeletionTimestamp != nil && obj.Spec.NodeName == "" // no node will ever start it
-			if pods[c.Name] = true; isCancelled || obj.Status.Phase == corev1.PodSucceeded || obj.Status.Phase == corev1.PodFailed {
+			if pods[c.Name] = counts(obj); isCancelled || obj.Status.Phase == corev1.PodSucceeded || obj.Status.Phase == corev1.PodFailed {
 				delete(pods, c.Name)
 			}
 		case nil:
 			delete(waiting, c.Name)
 			delete(pods, c.Name)
 		}
-		most = max(most, len(waiting)+len(pods))
+		now := 0
+		for _, all := range []map[string]int{waiting, pods} {
+			for _, n := range all {
+				now += n
+			}
+		}
+		most = max(most, now)
 	}
 	return most
 }
@@ -91,6 +104,30 @@ func TestMaxParallelIsNeverExceeded(t *testing.T) {
 		w.Until("nothing is left", time.Minute, w.Empty)
 		if got := w.most(); got != parallel {
 			w.T.Errorf("%d Jobs at a time, want %d", got, parallel)
+		}
+	})
+}
+
+// The scripts of a batch are at work in one pod, and count one by one.
+func TestMaxParallelBoundsTheScriptsOfAllPods(t *testing.T) {
+	const claims, parallel = 48, 10
+	inWorld(t, func(w *world) {
+		w.options.Workers = 10
+		w.SetUpGold(fakecluster.Works, "script", "#!/bin/bash\n\"$1\"\n", "batch-size", "16", "max-parallel", fmt.Sprint(parallel))
+		for i := range claims {
+			w.CreateClaim(fmt.Sprintf("data-%d", i))
+		}
+		w.Start()
+		w.Until("all are bound", time.Minute, func() bool { return len(w.Storage) == claims && w.AllBound() })
+		if n := len(w.CreatedJobs("")); n > 5 {
+			w.T.Errorf("%d Jobs for %d claims, want at most 5: batches of %v", n, claims, w.batches(contract.Provision))
+		}
+		for _, claim := range fakecluster.List[*corev1.PersistentVolumeClaim](w) {
+			fakecluster.Delete(w, fakecluster.User, claim)
+		}
+		w.Until("nothing is left", time.Minute, w.Empty)
+		if got := w.mostScripts(); got != parallel {
+			w.T.Errorf("%d scripts at a time, want %d", got, parallel)
 		}
 	})
 }

@@ -13,11 +13,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/utils/clock"
+
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 )
 
 // A replica that does not lead hears of every claim of the cluster, and reconciles none.
 func TestAReplicaThatDoesNotLeadEnqueuesNothing(t *testing.T) {
-	c, err := New(fake.NewClientset(), nil, clock.RealClock{}, Options{Provisioner: "p", Namespaces: []string{"home"}})
+	c, err := New(fake.NewClientset(), nil, clock.RealClock{}, Options{Dispatcher: config.Dispatcher{Provisioner: "p"}, Namespaces: []string{"home"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +42,7 @@ func TestAReplicaThatDoesNotLeadEnqueuesNothing(t *testing.T) {
 func TestANewLeaderLooksAtWaitingClaimsOverTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := fake.NewClientset(&storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "ours"}, Provisioner: "p"})
-		c, err := New(client, nil, clock.RealClock{}, Options{Provisioner: "p", Namespaces: []string{"home"}})
+		c, err := New(client, nil, clock.RealClock{}, Options{Dispatcher: config.Dispatcher{Provisioner: "p"}, Namespaces: []string{"home"}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -81,7 +83,7 @@ func TestANewLeaderLooksAtWaitingClaimsOverTime(t *testing.T) {
 func TestANewLeaderLooksAtVolumesAtRestOverTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := fake.NewClientset()
-		c, err := New(client, nil, clock.RealClock{}, Options{Provisioner: "p", Namespaces: []string{"home"}})
+		c, err := New(client, nil, clock.RealClock{}, Options{Dispatcher: config.Dispatcher{Provisioner: "p"}, Namespaces: []string{"home"}})
 		if err != nil {
 			t.Fatal(err)
 		}

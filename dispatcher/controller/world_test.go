@@ -9,6 +9,7 @@ import (
 	"k8s.io/client-go/tools/events"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/controller"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
@@ -36,7 +37,7 @@ type world struct {
 func inWorld(t *testing.T, test func(*world)) {
 	t.Helper()
 	w := &world{options: controller.Options{
-		Provisioner: contract.ProvisionerName, Namespaces: []string{fakecluster.ConfigNamespace}, Allowed: jobs.Allowances{},
+		Dispatcher: config.Dispatcher{Provisioner: contract.ProvisionerName}, Namespaces: []string{fakecluster.ConfigNamespace}, Allowed: jobs.Allowances{},
 		KubeAPI: "https://10.0.0.1", Workers: 4, AheadOfBinder: true,
 	}}
 	fakecluster.Test(t, w.newDispatcher, func(c *fakecluster.Cluster) {

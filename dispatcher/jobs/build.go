@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"strconv"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -44,6 +45,8 @@ type Plan struct {
 	Taints []corev1.Taint
 	// KubeAPI is the API server's URL, for images that read only their environment.
 	KubeAPI string
+	// Parallel is how many scripts flex runs at a time, 0 or 1 for one.
+	Parallel int
 	// With are the plans of the other requests that the Job serves. All have the Config, the Verb,
 	// the nodes and the Number of the first.
 	With []Plan
@@ -95,10 +98,23 @@ func labels(p Plan) map[string]string {
 	if len(p.With) > 0 {
 		out[LabelUIDs] = hashOfUIDs(uidsText(p))
 	}
+	if p.Parallel > 1 {
+		out[LabelParallel] = strconv.Itoa(p.Parallel)
+	}
 	for _, pv := range p.sources() {
 		out[LabelSource+SourceKey(pv)] = ""
 	}
 	return out
+}
+
+// ParallelOf returns how many programs of images or scripts work at a time in the pod of a Job, or in
+// a pod of one.
+func ParallelOf(o metav1.Object) int {
+	n, err := strconv.Atoi(o.GetLabels()[LabelParallel])
+	if err != nil || n < 1 {
+		return 1
+	}
+	return min(n, config.ScriptsAtOnce)
 }
 
 // jobLabels returns the labels of a Job: those of its pod, with a template's, since queues like

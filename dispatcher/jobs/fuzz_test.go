@@ -19,7 +19,7 @@ func FuzzPodTemplate(f *testing.F) {
 	f.Fuzz(func(t *testing.T, template string) {
 		src := bare(t).Source
 		src.Data["pod-template"] = template
-		cfg, faults := config.Parse(src, contract.ProvisionerName)
+		cfg, faults := config.Parse(src, config.Dispatcher{Provisioner: contract.ProvisionerName})
 		if len(faults) == 0 && len(jobs.Check(cfg, nil)) == 0 {
 			mustHold(t, cfg, false)
 		}

@@ -97,3 +97,17 @@ func TestGoldenJobThatUndoes(t *testing.T) {
 		Config:      fixture.Config(t, "Delete", nil), Verb: contract.Delete, Request: request, PV: pv, Number: 1, Attempt: 1, After: 1,
 	}))
 }
+
+// Two claims whose volumes one script deletes, both at a time.
+func TestGoldenJobOfAScript(t *testing.T) {
+	cfg := fixture.Config(t, "Delete", map[string]string{"script": "#!/bin/bash\n\"$1\"\n"})
+	pv := fixture.PV(t)
+	plan := jobs.Plan{
+		Provisioner: contract.ProvisionerName,
+		Config:      cfg, Verb: contract.Delete, Request: jobs.RequestOf(pv, cfg), PV: pv, Number: 1, Attempt: 1, After: 1,
+	}
+	other := plan
+	other.Request.UID = "7f0c3b1e-2d4a-4c8e-9a57-0b1c2d3e4f50"
+	plan.With, plan.Parallel = []jobs.Plan{other}, cfg.AtOnceOf(2)
+	fixture.Golden(t, "job-script", fixture.Build(t, plan))
+}

@@ -27,7 +27,7 @@ func cinder(t *testing.T) config.Config {
 			"files-from-secret": "cinder",
 		},
 		Parameters: map[string]string{"type": "ssd", "availability": "nova", "fsType": "xfs"},
-	}, contract.ProvisionerName)
+	}, config.Dispatcher{Provisioner: contract.ProvisionerName})
 	if len(faults) > 0 {
 		t.Fatal(faults.ToAggregate())
 	}

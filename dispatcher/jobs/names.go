@@ -15,6 +15,9 @@ const (
 	// PV's volume, and of its Job. All that may clone it are found by it, also where the Job was
 	// removed.
 	LabelSource = "source." + contract.Domain
+	// LabelParallel holds, on a Job and its pods, how many scripts flex runs at a time in the pod,
+	// where those are more than one. A kubelet writes no labels of its pods.
+	LabelParallel = contract.Domain + "parallel"
 	// LabelVerb holds the verb of a Job, on the Job and on its pods.
 	LabelVerb = contract.Domain + "verb"
 )
@@ -35,6 +38,7 @@ const AnnRetry = contract.Domain + "retry"
 const (
 	AnnRequest = contract.Domain + "request"
 	AnnPV      = contract.Domain + "pv"
+	AnnScript  = contract.Domain + "script"
 )
 
 // GateConfirm is the scheduling gate of every pod. The API server binds no pod that has a gate, so

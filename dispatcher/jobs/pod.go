@@ -3,7 +3,9 @@ package jobs
 import (
 	"encoding/json"
 	"fmt"
+	"path"
 	"slices"
+	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -24,7 +26,6 @@ const (
 	secretVolume = "flex-secret"
 	tmpVolume    = "tmp"
 	homeDir      = "/tmp"
-	mebibyte     = 1 << 20
 )
 
 // podTemplate merges the config's pod-template over a baseline that passes Pod Security
@@ -38,7 +39,7 @@ func podTemplate(p Plan) (corev1.PodTemplateSpec, error) {
 	if err != nil {
 		return merged, err
 	}
-	schedule(&merged.Spec, p.Config.Scheduling)
+	schedule(&merged.Spec, p.Config.Scheduling, p.Parallel)
 	b, err := json.Marshal(fixed)
 	if err != nil {
 		return merged, fmt.Errorf("encode the contract's part of the pod: %w", err)
@@ -144,10 +145,15 @@ func baseline() corev1.PodTemplateSpec {
 // 10,000 volumes in pages of 1,000.
 const MemoryLimit = "256Mi"
 
+// scratchSize is how large the files in the container's /tmp may be, in bytes.
+const scratchSize = 64 << 20
+
 // defaultMemory adds what a template does not say of the container's memory. The API server refuses
 // a request above the limit, and a container that may have more than its pod, so where a template
 // says something, the defaults give way.
-func defaultMemory(spec *corev1.PodSpec) {
+//
+// The limit is that of one script: the scripts at work in all pods of a class are bounded together.
+func defaultMemory(spec *corev1.PodSpec, parallel int) {
 	if all := spec.Resources; all != nil && (!all.Requests.Memory().IsZero() || !all.Limits.Memory().IsZero()) {
 		return
 	}
@@ -156,6 +162,7 @@ func defaultMemory(spec *corev1.PodSpec) {
 	limit, ends := r.Limits[corev1.ResourceMemory]
 	if !ends {
 		limit = resource.MustParse(MemoryLimit)
+		limit.Mul(int64(max(parallel, 1)))
 	}
 	if request.Cmp(limit) > 0 && !ends {
 		limit = request
@@ -192,11 +199,15 @@ func contractTemplate(p Plan) (corev1.PodTemplateSpec, error) {
 			{Name: tmpVolume, MountPath: homeDir},
 		},
 	}
+	c.Command, c.WorkingDir = program(p)
 	annotations := map[string]string{AnnRequest: requests, AnnPV: pv, contract.AnnRevision: p.Config.Source.Revision()}
 	if len(p.With) > 0 {
 		annotations[AnnUIDs] = uidsText(p)
 	}
-	volumes := []corev1.Volume{contractFiles(), scratch()}
+	if p.Config.Script != "" {
+		annotations[AnnScript] = p.Config.Script
+	}
+	volumes := []corev1.Volume{contractFiles(p.Config), scratch(p.Parallel)}
 	if name := p.Config.EnvSecret; name != "" {
 		ref := corev1.LocalObjectReference{Name: name}
 		c.EnvFrom = []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: ref}}}
@@ -228,26 +239,43 @@ func contractTemplate(p Plan) (corev1.PodTemplateSpec, error) {
 	}, nil
 }
 
-// contractFiles mounts the request and the PV from the pod's own annotations. No other object is
-// created, so none can be left behind.
-func contractFiles() corev1.Volume {
+// program returns the command and the working directory of the container, or nothing where they are
+// those of the image. A script has a working directory that it can write.
+func program(p Plan) (command []string, dir string) {
+	switch {
+	case p.Config.Script == "":
+		return nil, ""
+	case p.Config.Each:
+		return []string{"flex", "each", strconv.Itoa(max(p.Parallel, 1)), contract.ScriptFile}, homeDir
+	default:
+		return []string{contract.ScriptFile}, homeDir
+	}
+}
+
+// contractFiles mounts the request, the PV and the script from the pod's own annotations. No other
+// object is created, so none can be left behind.
+func contractFiles(cfg config.Config) corev1.Volume {
 	item := func(file, annotation string) corev1.DownwardAPIVolumeFile {
 		return corev1.DownwardAPIVolumeFile{
 			Path:     file,
 			FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.annotations['" + annotation + "']"},
 		}
 	}
-	return corev1.Volume{Name: flexVolume, VolumeSource: corev1.VolumeSource{DownwardAPI: &corev1.DownwardAPIVolumeSource{
-		Items: []corev1.DownwardAPIVolumeFile{
-			item("request.json", AnnRequest),
-			item("pv.json", AnnPV),
-		},
-	}}}
+	items := []corev1.DownwardAPIVolumeFile{item("request.json", AnnRequest), item("pv.json", AnnPV)}
+	if cfg.Script != "" {
+		script := item(path.Base(contract.ScriptFile), AnnScript)
+		script.Mode = new(int32(0o555))
+		items = append(items, script)
+	}
+	return corev1.Volume{Name: flexVolume, VolumeSource: corev1.VolumeSource{
+		DownwardAPI: &corev1.DownwardAPIVolumeSource{Items: items},
+	}}
 }
 
-func scratch() corev1.Volume {
+// scratch is the container's /tmp, with as much room for each script that works at a time.
+func scratch(parallel int) corev1.Volume {
 	return corev1.Volume{Name: tmpVolume, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{
-		SizeLimit: resource.NewQuantity(64*mebibyte, resource.BinarySI),
+		SizeLimit: resource.NewQuantity(int64(max(parallel, 1))*scratchSize, resource.BinarySI),
 	}}}
 }
 

@@ -105,7 +105,7 @@ func requireNodes(spec *corev1.PodSpec, need *corev1.NodeSelector) {
 // no CPU and no memory: a pod that fills its node waits for its volume, and would wait for a pod that
 // finds no room there. Zero is said, and not left out, for the default of a LimitRange would take its
 // place, and a ResourceQuota refuses a pod that says nothing.
-func schedule(spec *corev1.PodSpec, scheduling corev1.PodSpec) {
+func schedule(spec *corev1.PodSpec, scheduling corev1.PodSpec, parallel int) {
 	s := scheduling.DeepCopy()
 	spec.NodeSelector = map[string]string{corev1.LabelOSStable: config.DefaultOS}
 	maps.Copy(spec.NodeSelector, s.NodeSelector)
@@ -123,7 +123,7 @@ func schedule(spec *corev1.PodSpec, scheduling corev1.PodSpec) {
 	own := &spec.Containers[slices.IndexFunc(spec.Containers, isProvisioner)].Resources
 	r.Claims = own.Claims
 	*own = r
-	defaultMemory(spec)
+	defaultMemory(spec, parallel)
 }
 
 // tolerations returns what a run tolerates that must go to one node: no other node can do its work.

@@ -112,7 +112,7 @@ func judge(t *testing.T, template any, allowed jobs.Allowances) (config.Config, 
 	}
 	src := bare(t).Source
 	src.Data["pod-template"] = string(text)
-	cfg, faults := config.Parse(src, contract.ProvisionerName)
+	cfg, faults := config.Parse(src, config.Dispatcher{Provisioner: contract.ProvisionerName})
 	if len(faults) == 0 {
 		faults = jobs.Check(cfg, allowed)
 	}
@@ -270,7 +270,7 @@ func TestMemoryIsLimitedUnlessATemplateSaysOtherwise(t *testing.T) {
 			if tt.template != "" {
 				src.Data["pod-template"] = "spec: " + tt.template
 			}
-			cfg, faults := config.Parse(src, contract.ProvisionerName)
+			cfg, faults := config.Parse(src, config.Dispatcher{Provisioner: contract.ProvisionerName})
 			if len(faults) > 0 {
 				t.Fatal(faults)
 			}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
@@ -97,7 +98,7 @@ func observationBy(t *testing.T, reader cluster.Reader, objects ...metav1.Object
 	}
 	clock := clocktesting.NewFakeClock(now)
 	b := &observe.Observer{Clock: clock, Resolver: resolve.Resolver{
-		Caches: caches, Slots: slots.New(caches, clock, func(types.UID) {}), Provisioner: contract.ProvisionerName, Namespace: namespace,
+		Caches: caches, Slots: slots.New(caches, clock, func(types.UID) {}), Dispatcher: config.Dispatcher{Provisioner: contract.ProvisionerName}, Namespace: namespace,
 	}}
 	if reader == nil {
 		reader = caches.Cached()

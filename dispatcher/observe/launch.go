@@ -44,7 +44,7 @@ func (o *Observation) StartOf(verb contract.Verb) slots.Start {
 // same for them. It returns nothing if the UID must have a Job of its own.
 func (o *Observation) GroupOf(verb contract.Verb, mayBatch bool) string {
 	cfg := o.ConfigFor(verb).Config
-	if !mayBatch || cfg.BatchSize < 2 {
+	if !mayBatch || cfg.BatchOf(verb) < 2 {
 		return ""
 	}
 	class, node := cfg.Source.Class, ""

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 )
 
@@ -36,6 +37,8 @@ type Serving struct {
 	Allow []string
 	// KubeAPI is the API server's URL as images see it, empty for the one that the dispatcher uses.
 	KubeAPI string
+	// ScriptImage is the image of configs that have a script and name no image.
+	ScriptImage string
 	// AheadOfBinder lets claims be served before the PV controller has asked for their volumes.
 	AheadOfBinder bool
 }
@@ -47,7 +50,18 @@ func (s *Serving) AddFlags(f *pflag.FlagSet) {
 	f.StringVar(&s.Provisioner, "provisioner-name", contract.ProvisionerName, "provisioner name in StorageClasses")
 	s.AddAllow(f)
 	f.StringVar(&s.KubeAPI, "kube-api", "", "URL of the API server for images; default: the URL that the dispatcher uses")
+	s.AddScriptImage(f)
 	f.BoolVar(&s.AheadOfBinder, "ahead-of-binder", true, "provision a claim before kube-controller-manager has annotated it, if no PersistentVolume exists for it; set to false if kube-controller-manager has --enable-dynamic-provisioning=false")
+}
+
+// AddScriptImage adds the flag --script-image alone.
+func (s *Serving) AddScriptImage(f *pflag.FlagSet) {
+	f.StringVar(&s.ScriptImage, "script-image", "", "image of configs that have the key script and name no image, with bash and flex; without it they are faulty")
+}
+
+// Dispatcher returns what configs are parsed for.
+func (s *Serving) Dispatcher() config.Dispatcher {
+	return config.Dispatcher{Provisioner: s.Provisioner, ScriptImage: s.ScriptImage}
 }
 
 // AddAllow adds the flag --allow alone, for the commands that judge configs as the dispatcher does.

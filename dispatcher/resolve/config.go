@@ -28,8 +28,8 @@ import (
 type Resolver struct {
 	Caches *cluster.Caches
 	Slots  *slots.Slots
-	// Provisioner is the name that StorageClasses write.
-	Provisioner string
+	config.Dispatcher
+
 	// Namespace is where the config of a class is that names no other.
 	Namespace string
 	// Judged keeps what was found in config sources, nil for nothing. It is of one Provisioner and

@@ -23,7 +23,7 @@ func finding(t *testing.T, objects ...metav1.Object) *Resolver {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &Resolver{Caches: caches, Provisioner: contract.ProvisionerName, Namespace: "flex-provisioner", Judged: &Judged{}}
+	return &Resolver{Caches: caches, Dispatcher: config.Dispatcher{Provisioner: contract.ProvisionerName}, Namespace: "flex-provisioner", Judged: &Judged{}}
 }
 
 // named returns a ConfigMap of another name.

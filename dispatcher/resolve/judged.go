@@ -109,7 +109,7 @@ func (j *Judged) ofSource(f *Resolver, src config.Source) Judgement {
 	found, known := j.bySource.judgements[key]
 	if !known {
 		found.Source = src
-		found.Config, found.Faults = config.Parse(src, f.Provisioner)
+		found.Config, found.Faults = config.Parse(src, f.Dispatcher)
 		if len(found.Faults) == 0 {
 			found.Faults = jobs.Check(found.Config, f.Allowed)
 		}

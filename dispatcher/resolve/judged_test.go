@@ -24,7 +24,7 @@ func configOf(image string) (*corev1.ConfigMap, *storagev1.StorageClass) {
 // A source that changes is judged anew though its name stays; one that does not change is judged
 // once.
 func TestASourceIsJudgedOnceAndByItsContent(t *testing.T) {
-	f := &Resolver{Provisioner: "flex-provisioner.io", Judged: &Judged{}}
+	f := &Resolver{Dispatcher: config.Dispatcher{Provisioner: "flex-provisioner.io"}, Judged: &Judged{}}
 	for range 2 {
 		if found := f.judgePresent(configOf("registry.example/nfs:1")); len(found.Faults) > 0 {
 			t.Fatalf("a config without faults is refused: %v", found.Faults)
@@ -41,7 +41,7 @@ func TestASourceIsJudgedOnceAndByItsContent(t *testing.T) {
 }
 
 func TestAnObjectIsDecodedOnce(t *testing.T) {
-	f := &Resolver{Provisioner: "flex-provisioner.io", Judged: &Judged{}}
+	f := &Resolver{Dispatcher: config.Dispatcher{Provisioner: "flex-provisioner.io"}, Judged: &Judged{}}
 	cm, class := configOf("registry.example/nfs:1")
 	src := config.SourceOf(cm, class)
 	revision := &appsv1.ControllerRevision{Data: runtime.RawExtension{Raw: src.Encode()}}
@@ -58,7 +58,7 @@ func TestAnObjectIsDecodedOnce(t *testing.T) {
 }
 
 func TestJudgementsAreBounded(t *testing.T) {
-	f := &Resolver{Provisioner: "flex-provisioner.io", Judged: &Judged{}}
+	f := &Resolver{Dispatcher: config.Dispatcher{Provisioner: "flex-provisioner.io"}, Judged: &Judged{}}
 	for i := range mostJudged + 1 {
 		f.judgePresent(configOf(fmt.Sprint("registry.example/nfs:", i)))
 	}
@@ -70,7 +70,7 @@ func TestJudgementsAreBounded(t *testing.T) {
 // An administrator's editor saves a ConfigMap again and again: what was found in each is not kept
 // for ever, though they are few.
 func TestJudgementsOfLargeConfigsAreBounded(t *testing.T) {
-	f := &Resolver{Provisioner: "flex-provisioner.io", Judged: &Judged{}}
+	f := &Resolver{Dispatcher: config.Dispatcher{Provisioner: "flex-provisioner.io"}, Judged: &Judged{}}
 	for i := range 400 {
 		cm, class := configOf(fmt.Sprint("registry.example/nfs:", i))
 		cm.Data["ca"] = strings.Repeat("x", 100<<10)
@@ -83,7 +83,7 @@ func TestJudgementsOfLargeConfigsAreBounded(t *testing.T) {
 
 // Each claim that waits for a faulty config has its faults reported whenever it is observed.
 func TestFaultsAreReportedInFewBytes(t *testing.T) {
-	f := &Resolver{Provisioner: "flex-provisioner.io", Judged: &Judged{}}
+	f := &Resolver{Dispatcher: config.Dispatcher{Provisioner: "flex-provisioner.io"}, Judged: &Judged{}}
 	cm, class := configOf("registry.example/nfs:1")
 	cm.Data["node-selector"] = strings.Repeat("x,", 2000)
 	cm.Data["run-on"] = strings.Repeat("x", 4000)

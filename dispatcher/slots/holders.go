@@ -19,6 +19,8 @@ import (
 type holder struct {
 	Flow
 	name string
+	// parallel is how many slots it holds.
+	parallel int
 	// overdueOn is the node that has not ended it although it is past its deadline, if it is.
 	overdueOn string
 }
@@ -48,7 +50,7 @@ func (s *Slots) holders(at ClassKey, limit int) []holder {
 	half, overdue := (limit+1)/2, 0
 	return slices.DeleteFunc(s.allHolders(at), func(h holder) bool {
 		if h.overdueOn != "" {
-			overdue++
+			overdue += h.parallel
 		}
 		return h.overdueOn != "" && overdue > half
 	})
@@ -58,7 +60,7 @@ func (s *Slots) holders(at ClassKey, limit int) []holder {
 func (s *Slots) allHolders(at ClassKey) []holder {
 	counted, now := map[string]holder{}, s.clock.Now()
 	count := func(job *batchv1.Job, pods []*corev1.Pod) {
-		counted[job.Name] = holder{flowOf(job), job.Name, runs.OverdueOn(job, pods, now)}
+		counted[job.Name] = holder{flowOf(job), job.Name, jobs.ParallelOf(job), runs.OverdueOn(job, pods, now)}
 	}
 	for _, job := range s.caches.Jobs.In(at.Namespace).By(cluster.ByUnfinished, at.Label) {
 		if pods := s.caches.PodsOf(job); runs.HoldsSlot(job, pods, now) {
@@ -74,7 +76,7 @@ func (s *Slots) allHolders(at ClassKey) []holder {
 			count(job, s.caches.PodsOf(job))
 			continue
 		}
-		h := holder{Flow: Flow{Verb: contract.Verb(pod.Labels[jobs.LabelVerb])}, name: "pod " + pod.Name}
+		h := holder{Flow: Flow{Verb: contract.Verb(pod.Labels[jobs.LabelVerb])}, name: "pod " + pod.Name, parallel: jobs.ParallelOf(pod)}
 		if runs.IsOverdue(pod, now) {
 			h.overdueOn = pod.Spec.NodeName
 		}

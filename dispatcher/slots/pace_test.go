@@ -28,7 +28,7 @@ func callPaced(t *testing.T, do func(s *Slots, assigned func() int)) {
 			synctest.Wait()
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			return s.load(class).Busy()
+			return s.load(class, 100).Busy()
 		})
 	})
 }

@@ -43,6 +43,9 @@ type Assignment struct {
 	group string
 	// since is when the UID was assigned it.
 	since time.Time
+	// parallel is how many slots it counts for, 0 for one: a Job counts for each script that it runs
+	// at a time.
+	parallel int
 	// behind is set if the UID waited behind a Job that could not start.
 	behind bool
 	// uid is for whom the Job was created, and version the Job's, as the API server answered.
@@ -213,7 +216,7 @@ func (s *Slots) Assign(at ClassKey) {
 	if queue == nil || queue.Len() == 0 {
 		return
 	}
-	load := s.load(at)
+	load := s.load(at, queue.Limit())
 	for _, w := range queue.Next(load, queue.Limit()-load.Busy(), s.quotas(at, queue)) {
 		queue.Remove(w.UID)
 		s.assigned[types.UID(w.UID)] = &Assignment{ClassKey: at, flow: w.Flow, start: w.Start, group: w.Group, since: s.clock.Now(), behind: w.Behind}
@@ -226,23 +229,41 @@ func (s *Slots) Assign(at ClassKey) {
 
 // load counts a class's Jobs, with those that the cache does not have yet. These are counted first,
 // so that a Job that appears meanwhile is counted twice for a moment, not missed.
-func (s *Slots) load(at ClassKey) Load {
+func (s *Slots) load(at ClassKey, limit int) Load {
 	load := Load{Running: map[Flow]int{}, Served: s.served[at]}
 	s.forgetLaunched()
 	for name, a := range s.launched {
 		if a.ClassKey == at && s.caches.Jobs.Named(name) == nil {
-			load.Running[a.flow]++
+			load.Running[a.flow] += a.counts()
 		}
 	}
-	for _, h := range s.holders(at, s.queues[at].Limit()) {
-		load.Running[h.Flow]++
+	for _, h := range s.holders(at, limit) {
+		load.Running[h.Flow] += h.parallel
 	}
 	for _, a := range s.assigned {
 		if a.ClassKey == at {
-			load.Running[a.flow]++
+			load.Running[a.flow] += a.counts()
 		}
 	}
 	return load
+}
+
+func (a *Assignment) counts() int { return max(a.parallel, 1) }
+
+// Widen lets a Job that is about to be launched run up to so many scripts at a time, as far as slots
+// of its class are free beside the one that its first UID has been assigned. It returns how many it
+// may run, at least one.
+func (s *Slots) Widen(uid types.UID, most, limit int) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a := s.assigned[uid]
+	if a == nil {
+		return 1
+	}
+	a.parallel = 1
+	free := limit - s.load(a.ClassKey, limit).Busy()
+	a.parallel += min(max(free, 0), max(most-1, 0))
+	return a.parallel
 }
 
 // Observe records that the cache has a Job, and when its flows were served.
@@ -291,7 +312,7 @@ func (s *Slots) Join(by types.UID, at ClassKey, group string, most int) []types.
 		return nil
 	}
 	first, out := s.assigned[by], []types.UID(nil)
-	for _, w := range queue.Take(group, first != nil && first.behind, s.load(at), most) {
+	for _, w := range queue.Take(group, first != nil && first.behind, s.load(at, queue.Limit()), most) {
 		s.joined[types.UID(w.UID)] = by
 		out = append(out, types.UID(w.UID))
 	}

@@ -32,13 +32,13 @@ func TestAFlowIsForgottenWithItsLastJob(t *testing.T) {
 		s.Observe(job(i, 1))
 		s.Forget(job(i, 0))
 	}
-	if n := len(s.load(at).Served); n != 100 {
+	if n := len(s.load(at, 100).Served); n != 100 {
 		t.Errorf("%d flows are known, of 100 that have a Job", n)
 	}
 	for i := range 100 {
 		s.Forget(job(i, 1))
 	}
-	if n := len(s.load(at).Served); n != 0 {
+	if n := len(s.load(at, 100).Served); n != 0 {
 		t.Errorf("%d flows are known, and no Job exists", n)
 	}
 }

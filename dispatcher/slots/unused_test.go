@@ -89,7 +89,7 @@ func TestAnUnusedSlotIsForgottenWithItsFlow(t *testing.T) {
 		s.End(types.UID(uid), had, 0)
 		clock.Step(time.Second)
 	}
-	if n := len(s.load(at).Served); n > 62 {
+	if n := len(s.load(at, 100).Served); n > 62 {
 		t.Errorf("%d flows are known, of which none has a Job or waits", n)
 	}
 }

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/controller"
 )
 
@@ -53,7 +54,7 @@ func dispatch(url string) error {
 		return err
 	}
 	c, err := controller.New(client, events.NewFakeRecorder(1000), clock.RealClock{}, controller.Options{
-		Provisioner: contract.ProvisionerName, Namespaces: []string{"flex-provisioner"}, Workers: 10,
+		Dispatcher: config.Dispatcher{Provisioner: contract.ProvisionerName}, Namespaces: []string{"flex-provisioner"}, Workers: 10,
 	})
 	if err != nil {
 		return err

@@ -52,7 +52,7 @@ func (w *world) look(cached, read *view, hasSlot bool) decide.Action {
 		})
 	}
 	b := &observe.Observer{Clock: clock, AheadOfBinder: w.ahead, Resolver: resolve.Resolver{
-		Caches: caches, Slots: free, Provisioner: contract.ProvisionerName, Namespace: namespace, Judged: w.judged,
+		Caches: caches, Slots: free, Dispatcher: config.Dispatcher{Provisioner: contract.ProvisionerName}, Namespace: namespace, Judged: w.judged,
 	}}
 	o, err := b.Observe(context.Background(), reader, uid, observe.Hint{})
 	if err != nil {

@@ -90,7 +90,7 @@ func (w *world) config(version uint8) config.Config {
 	if cfg, parsed := w.configs[version]; parsed {
 		return cfg
 	}
-	cfg, faults := config.Parse(config.SourceOf(w.configMap(version), w.class()), contract.ProvisionerName)
+	cfg, faults := config.Parse(config.SourceOf(w.configMap(version), w.class()), config.Dispatcher{Provisioner: contract.ProvisionerName})
 	if len(faults) > 0 {
 		panic(faults.ToAggregate())
 	}

@@ -15,6 +15,7 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/utils/clock"
 
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/controller"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
@@ -140,7 +141,7 @@ const kubeAPI = "https://10.0.0.1"
 
 func (w *world) newDispatcher(p *fakecluster.Process) (fakecluster.Dispatcher, error) {
 	return controller.New(p.Client, p.Events, p.Clock, controller.Options{
-		Provisioner: w.provisioner(p), Namespaces: []string{fakecluster.ConfigNamespace, further}, MissingIn: w.missingIn, Allowed: jobs.Allowances{},
+		Dispatcher: config.Dispatcher{Provisioner: w.provisioner(p)}, Namespaces: []string{fakecluster.ConfigNamespace, further}, MissingIn: w.missingIn, Allowed: jobs.Allowances{},
 		KubeAPI: kubeAPI, Workers: 1, AheadOfBinder: true,
 		Claims: fakecluster.NewQueue[types.UID](p, "claims"), Revisions: fakecluster.NewQueue[string](p, "revisions"),
 	})

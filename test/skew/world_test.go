@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/controller"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
@@ -51,7 +52,7 @@ func inWorld(t fakecluster.T, s story, test func(*world)) {
 
 func (w *world) newDispatcher(p *fakecluster.Process) (fakecluster.Dispatcher, error) {
 	options := controller.Options{
-		Provisioner: contract.ProvisionerName, Namespaces: []string{fakecluster.ConfigNamespace}, Allowed: jobs.Allowances{},
+		Dispatcher: config.Dispatcher{Provisioner: contract.ProvisionerName}, Namespaces: []string{fakecluster.ConfigNamespace}, Allowed: jobs.Allowances{},
 		KubeAPI: "https://10.0.0.1", Workers: 1, AheadOfBinder: true,
 	}
 	if w.stepped {
