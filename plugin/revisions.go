@@ -3,6 +3,8 @@ package plugin
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pmezard/go-difflib/difflib"
 	"github.com/spf13/cobra"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -40,6 +43,8 @@ type Revision struct {
 	Number  int64       `json:"number"`
 	Created metav1.Time `json:"created"`
 	Image   string      `json:"image,omitempty"`
+	// Script is a hash of the script, empty if it has none.
+	Script string `json:"script,omitempty"`
 	// Volumes are the PersistentVolumes that are deleted and expanded under it, Jobs those that ran
 	// under it and still exist.
 	Volumes int `json:"volumes"`
@@ -61,11 +66,55 @@ func (d *Dispatcher) History(class string) (*History, error) {
 		}
 		if src, err := config.StoredSource(r); err == nil {
 			cfg, _ := config.Parse(src, d.Serving.Dispatcher())
-			revision.Image = quote.Name(cfg.Image)
+			revision.Image, revision.Script = quote.Name(cfg.Image), hashOfScript(cfg.Script)
 		}
 		out.Revisions = append(out.Revisions, revision)
 	}
 	return out, nil
+}
+
+// hashOfScript returns the beginning of a script's SHA-256, as sha256sum prints it, and nothing if
+// there is no script.
+func hashOfScript(script string) string {
+	if script == "" {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(script))
+	return hex.EncodeToString(sum[:6])
+}
+
+// Script returns the script of a revision of a class, "namespace/name" or newestRevision.
+func (d *Dispatcher) Script(class, name string) (string, error) {
+	stored := d.revisionNamed(class, name)
+	if stored == nil {
+		return "", errNoRevision(class, name)
+	}
+	src, err := config.StoredSource(stored)
+	if err != nil {
+		return "", err
+	}
+	cfg, _ := config.Parse(src, d.Serving.Dispatcher())
+	return cfg.Script, nil
+}
+
+// Diff returns the difference between the script of a revision of a class and that of the newest, as
+// diff -u prints it. It is empty if they are the same.
+func (d *Dispatcher) Diff(class, name string) (string, error) {
+	old, err := d.Script(class, name)
+	if err != nil {
+		return "", err
+	}
+	now, err := d.Script(class, newestRevision)
+	if err != nil {
+		return "", err
+	}
+	return difflib.GetUnifiedDiffString(difflib.UnifiedDiff{
+		A: difflib.SplitLines(old), FromFile: name, B: difflib.SplitLines(now), ToFile: newestRevision, Context: 3,
+	})
+}
+
+func errNoRevision(class, name string) error {
+	return fmt.Errorf("the class %s has no config revision %s: kubectl flex history lists them", class, name)
 }
 
 // revisionsOf returns the stored revisions of a class, the newest first.
@@ -91,9 +140,9 @@ func (d *Dispatcher) Move(ctx context.Context, name, to string, dryRun bool) (st
 	if err != nil {
 		return "", err
 	}
-	target := d.revisionNamed(pv, to)
+	target := d.revisionNamed(pv.Spec.StorageClassName, to)
 	if target == nil {
-		return "", fmt.Errorf("the class %s has no config revision %s: kubectl flex history lists them", pv.Spec.StorageClassName, to)
+		return "", errNoRevision(pv.Spec.StorageClassName, to)
 	}
 	revision := target.Namespace + "/" + target.Name
 	if err := d.whyNotMoved(resolver, pv, target); err != nil {
@@ -105,9 +154,9 @@ func (d *Dispatcher) Move(ctx context.Context, name, to string, dryRun bool) (st
 	return revision, admin.Move(ctx, d.Client, pv, revision)
 }
 
-// revisionNamed returns a revision of a PV's class, or nil.
-func (d *Dispatcher) revisionNamed(pv *corev1.PersistentVolume, name string) *appsv1.ControllerRevision {
-	stored := d.revisionsOf(pv.Spec.StorageClassName)
+// revisionNamed returns a revision of a class, or nil.
+func (d *Dispatcher) revisionNamed(class, name string) *appsv1.ControllerRevision {
+	stored := d.revisionsOf(class)
 	i := slices.IndexFunc(stored, func(r *appsv1.ControllerRevision) bool {
 		return name == newestRevision || name == r.Namespace+"/"+r.Name
 	})
@@ -161,24 +210,28 @@ func whyOtherStorage(resolver resolve.Resolver, old, to *appsv1.ControllerRevisi
 		}
 	}
 	if !config.SameStorage(has.Config, gets.Config) {
-		return errors.New("the two config revisions may reach different storages: more differs than image, command, verbs, limits and scheduling. A delete in the wrong storage would " +
+		return errors.New("the two config revisions may reach different storages: more differs than image, script, command, verbs, limits and scheduling. A delete in the wrong storage would " +
 			"leave the volume there. If both reach the same storage, set the annotation " + contract.AnnRevision + " yourself")
 	}
 	return nil
 }
 
 func historyCommand(now func() time.Time) *cobra.Command {
-	a := &asked{}
+	a, show, diff := &asked{}, "", ""
 	cmd := &cobra.Command{
-		Use:   "history CLASS",
-		Short: "List the config revisions of a class, with the volumes that need them",
-		Args:  cobra.ExactArgs(1),
+		Use:     "history CLASS",
+		Short:   "List the config revisions of a class, with the volumes that need them",
+		Example: "  kubectl flex history gold\n  kubectl flex history gold --diff flex-provisioner/gold-27a108b80432ce71",
+		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			d, stop, err := a.openAsAdmin(cmd.Context())
 			if err != nil {
 				return err
 			}
 			defer stop()
+			if show != "" || diff != "" {
+				return d.printScript(cmd.OutOrStdout(), args[0], show, diff)
+			}
 			h, err := d.History(args[0])
 			if err != nil {
 				return err
@@ -191,15 +244,35 @@ func historyCommand(now func() time.Time) *cobra.Command {
 		},
 	}
 	a.addFlags(cmd)
+	cmd.Flags().StringVar(&show, "show", "", "print the script of this revision, NAMESPACE/NAME or "+newestRevision)
+	cmd.Flags().StringVar(&diff, "diff", "", "print what the newest revision has changed in the script of this one")
+	cmd.MarkFlagsMutuallyExclusive("show", "diff", "output")
 	return cmd
+}
+
+// printScript prints the script of a revision, or the difference from the newest.
+func (d *Dispatcher) printScript(out io.Writer, class, show, diff string) error {
+	text, err := d.Script(class, show)
+	if show == "" {
+		text, err = d.Diff(class, diff)
+	}
+	if err != nil {
+		return err
+	}
+	parts := strings.Split(text, "\t") // which quote would change, and a script may need
+	for i := range parts {
+		parts[i] = quote.Lines(parts[i])
+	}
+	_, err = io.WriteString(out, strings.Join(parts, "\t"))
+	return err
 }
 
 func (p *printer) history(h *History) error {
 	p.table(func(out io.Writer) {
 		rows := &printer{out: out}
-		rows.printf("REVISION\tNUMBER\tAGE\tVOLUMES\tJOBS\tIMAGE\n")
+		rows.printf("REVISION\tNUMBER\tAGE\tVOLUMES\tJOBS\tSCRIPT\tIMAGE\n")
 		for _, r := range h.Revisions {
-			rows.printf("%s\t%d\t%s\t%d\t%d\t%s\n", r.Name, r.Number, duration.HumanDuration(p.now.Sub(r.Created.Time)), r.Volumes, r.Jobs, cmp.Or(r.Image, "-"))
+			rows.printf("%s\t%d\t%s\t%d\t%d\t%s\t%s\n", r.Name, r.Number, duration.HumanDuration(p.now.Sub(r.Created.Time)), r.Volumes, r.Jobs, cmp.Or(r.Script, "-"), cmp.Or(r.Image, "-"))
 		}
 		p.err = cmp.Or(p.err, rows.err)
 	})

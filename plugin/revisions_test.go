@@ -115,3 +115,35 @@ func TestAVolumeOfAnotherProvisionerIsNotMoved(t *testing.T) {
 		}
 	})
 }
+
+func TestHistoryShowsScriptsAndWhatAnEditHasChanged(t *testing.T) {
+	const first, edited = "#!/bin/bash\n\techo first\nexit\n", "#!/bin/bash\n\techo edited\nexit\n"
+	inWorld(t, func(c *fakecluster.Cluster) {
+		c.SetUpGold(fakecluster.Works, "script", first)
+		c.Start()
+		c.CreateClaim("first")
+		c.Until("the first is bound", time.Minute, c.IsBound("first"))
+		c.UpdateConfig("script", edited)
+		c.Advance(time.Second)
+		c.CreateClaim("second")
+		c.Until("the second is bound", time.Minute, c.IsBound("second"))
+		c.Advance(time.Minute)
+		all := asIs(c, true, func(_ context.Context, d *plugin.Dispatcher) (*plugin.History, error) { return d.History("gold") }).Revisions
+		if len(all) != 2 || len(all[0].Script) != 12 || all[0].Script == all[1].Script {
+			c.T.Fatalf("the history is %+v", all)
+		}
+		show := func(do func(d *plugin.Dispatcher) (string, error)) string {
+			return asIs(c, true, func(_ context.Context, d *plugin.Dispatcher) (string, error) { return do(d) })
+		}
+		if got := show(func(d *plugin.Dispatcher) (string, error) { return d.Script("gold", all[1].Name) }); got != first {
+			c.T.Errorf("the script of the older revision is %q", got)
+		}
+		changed := show(func(d *plugin.Dispatcher) (string, error) { return d.Diff("gold", all[1].Name) })
+		if !strings.Contains(changed, "-\techo first\n+\techo edited\n exit\n") {
+			c.T.Errorf("the edit has changed:\n%s", changed)
+		}
+		if same := show(func(d *plugin.Dispatcher) (string, error) { return d.Diff("gold", "newest") }); same != "" {
+			c.T.Errorf("the newest differs from itself:\n%s", same)
+		}
+	})
+}

@@ -3,6 +3,7 @@ package reason
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 
@@ -232,11 +233,23 @@ func RetainedInDoubt(namespace, job, forget string) Note {
 
 // CouldNotStart says that the container runtime could not start the container of a run.
 func CouldNotStart(why, message string) Note {
+	remedy := "an administrator must correct the image, or command and args in the pod-template, in the class's ConfigMap"
+	if lacksFlex.MatchString(message) {
+		remedy = "the script's image has no program flex, which batches need: an administrator must add /bin/flex of the image flex-shell " +
+			"to it, or remove batch-size from the class's ConfigMap"
+	}
 	return Note{
 		fmt.Sprintf("the container runtime could not start the container (%s): %s. It has done nothing, and does not count as an attempt", why, abridge(message, mostQuoted)),
-		"an administrator must correct the image, or command and args in the pod-template, in the class's ConfigMap",
+		remedy,
 	}
 }
+
+// lacksFlex is how runc and crun say that an image has no program flex.
+var lacksFlex = regexp.MustCompile("exec: \"flex\": executable file not found in \\$PATH|executable file `flex` not found in \\$PATH")
+
+// NoInterpreter says that an image lacks the interpreter of a script, by the output.
+const NoInterpreter = "the image lacks the interpreter in the first line of the script: an administrator " +
+	"must correct that line, or name an image that has it, in the class's ConfigMap"
 
 // MayNotWritePVs says that, by its output, a container was refused what every container needs that
 // writes its PV. A storage may have said the same words.

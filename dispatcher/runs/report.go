@@ -61,6 +61,9 @@ func MessageParts(out Outcome, job *batchv1.Job) (parts []string) {
 	if writesPV := !jobs.RecordOf(job, jobs.UIDs(job)[0]).DescribesPV; writesPV && lacksPermission(out.Message) {
 		parts = append(parts, reason.MayNotWritePVs)
 	}
+	if lacksInterpreter(out.Message) {
+		parts = append(parts, reason.NoInterpreter)
+	}
 	if isNoProgram(out.Message) {
 		parts = append(parts, reason.OtherArchitecture)
 	}
@@ -83,6 +86,12 @@ func WhereOutput(out Outcome, job *batchv1.Job) string {
 // image may say the same of a program that it starts, so the run counts as any other.
 func isNoProgram(output string) bool {
 	return strings.Contains(strings.ToLower(output), "exec format error")
+}
+
+// lacksInterpreter reports whether the kernel has not found the interpreter of a script, which is
+// there itself: runc and crun print that where they have started the container already.
+func lacksInterpreter(output string) bool {
+	return strings.Contains(output, contract.ScriptFile+": no such file or directory")
 }
 
 // lacksPermission reports whether the API server has refused a container what it needs for a PV, as

@@ -10,6 +10,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
+	"github.com/flex-provisioner/flex-provisioner/internal/fixture"
 )
 
 func TestRunWithoutEnoughMemoryIsReportedWithItsRemedy(t *testing.T) {
@@ -63,6 +64,38 @@ func TestAClaimSaysThatItsImageMayBeForAnotherArchitecture(t *testing.T) {
 		said := strings.Join(runs.MessageParts(out, &batchv1.Job{}), "; ")
 		if got := strings.Contains(said, "built for another architecture"); got != want {
 			t.Errorf("of %q is said %q", output, said)
+		}
+	}
+}
+
+// What a runtime says of a script is said with the key that is to be corrected.
+func TestAScriptThatItsImageCannotRunIsExplained(t *testing.T) {
+	none := fixture.Build(t, fixture.Provision(fixture.Config(t, "Delete", nil), fixture.Claim()))
+	const noFlex, noInterpreter = "remove batch-size from the class's ConfigMap", "lacks the interpreter in the first line"
+	for text, tc := range map[string]struct {
+		out  runs.Outcome
+		want string
+		says bool
+	}{
+		"runc, no flex": {runs.Outcome{
+			Verdict: contract.NotStarted, Reason: "StartError",
+			Message: `OCI runtime create failed: runc create failed: exec: "flex": executable file not found in $PATH`,
+		}, noFlex, true},
+		"crun, no flex": {runs.Outcome{
+			Verdict: contract.NotStarted, Reason: "StartError", Message: "crun: executable file `flex` not found in $PATH",
+		}, noFlex, true},
+		"another program": {runs.Outcome{
+			Verdict: contract.NotStarted, Reason: "StartError", Message: `exec: "/provision": executable file not found in $PATH`,
+		}, noFlex, false},
+		"no interpreter": {runs.Outcome{
+			Verdict: contract.TryAgain, Message: "exec /etc/flex/script: no such file or directory",
+		}, noInterpreter, true},
+		"another file": {runs.Outcome{
+			Verdict: contract.TryAgain, Message: "cat: /etc/flex/secret/key: no such file or directory",
+		}, noInterpreter, false},
+	} {
+		if got := strings.Join(runs.MessageParts(tc.out, none), "\n"); strings.Contains(got, tc.want) != tc.says {
+			t.Errorf("%s: got %q", text, got)
 		}
 	}
 }

@@ -4,9 +4,15 @@
 {{- if $image.digest }}{{ printf "%s@%s" $name $image.digest }}{{ else }}{{ printf "%s:%s" $name ($image.tag | default .Chart.AppVersion) }}{{ end }}
 {{- end }}
 
-{{- /* The arguments that components add, those of configNamespaces, and extraArgs, as a JSON array: {root, object} */ -}}
+{{- define "flex.scriptImage" -}}
+{{- $image := .Values.scriptImage }}
+{{- $name := printf "%s/flex-shell" .Values.registry }}
+{{- if $image.digest }}{{ printf "%s@%s" $name $image.digest }}{{ else }}{{ printf "%s:%s" $name ($image.tag | default .Chart.AppVersion) }}{{ end }}
+{{- end }}
+
+{{- /* The image for scripts, the arguments that components add, those of configNamespaces, and extraArgs, as a JSON array: {root, object} */ -}}
 {{- define "flex.args" -}}
-{{- $args := list }}
+{{- $args := list (printf "--script-image=%s" (include "flex.scriptImage" .root)) }}
 {{- range fromJsonArray (include "flex.operations" .) }}
 {{- if ne .path "/spec/template/spec/containers/0/args/-" }}{{ fail (printf "the chart cannot patch %s" .path) }}{{ end }}
 {{- $args = append $args .value }}
@@ -51,6 +57,8 @@
 {{- with get $values $key }}{{ $_ := set $pod $key . }}{{ end }}
 {{- end }}
 {{- $_ := set $pod "nodeSelector" (merge (deepCopy $values.nodeSelector) $pod.nodeSelector) }}
-{{- $_ := set (index $pod.containers 0) "image" (include "flex.image" .root) }}
+{{- $container := index $pod.containers 0 }}
+{{- $_ := set $container "image" (include "flex.image" .root) }}
+{{- $_ := set $container "args" (list "audit" "--watch" (printf "--script-image=%s" (include "flex.scriptImage" .root))) }}
 {{- toYaml .object }}
 {{- end }}
