@@ -17,6 +17,9 @@ import (
 func environment(p Plan) []corev1.EnvVar {
 	r := p.Request
 	vars := []corev1.EnvVar{{Name: "HOME", Value: homeDir}}
+	if p.Config.Script != "" { // as where flex runs it for one of several requests
+		vars = append(vars, corev1.EnvVar{Name: "TMPDIR", Value: homeDir})
+	}
 	add := func(property, value string) {
 		vars = append(vars, corev1.EnvVar{Name: contract.EnvName(property), Value: literal(value)})
 	}

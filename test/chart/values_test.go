@@ -227,7 +227,7 @@ nodeDirectories: {enabled: true}
 		}
 	}
 	args := fmt.Sprint(container["args"])
-	if !strings.HasPrefix(args, "[--config-namespaces=flex-provisioner-node --allow=") || !strings.HasSuffix(args, " --config-namespaces=team-a,team-b --v=2]") {
+	if !strings.HasPrefix(args, "[--script-image=registry.example.org:5000/flex/flex-shell:dev --config-namespaces=flex-provisioner-node --allow=") || !strings.HasSuffix(args, " --config-namespaces=team-a,team-b --v=2]") {
 		t.Errorf("the arguments are %s", args)
 	}
 }
