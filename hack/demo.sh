@@ -17,7 +17,7 @@ STEPS=(
   "Kubernetes, from its source|300|test/cluster/build.sh"
   "two nodes|20|test/cluster/up.sh"
   "Cinder, from Debian's packages|240|MODE=noauth BACKENDS=lvm,lvmmp,fc test/cinder/up.sh"
-  "our images, and the dispatcher|150|hack/deploy.sh"
+  "our images, and the dispatcher|210|hack/deploy.sh"
 )
 
 # down: what the demo has brought up is taken down, also when a step has failed.

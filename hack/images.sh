@@ -20,17 +20,23 @@ go_image() {
   echo "$archive"
 }
 
+# checked NAME ROOT DOCKERFILE: the archive of an image that starts no program as root.
+checked() {
+  local archive
+  archive=$(test/cluster/build-image.sh "$1:$TAG" "$2" "$3")
+  hack/check-image.sh "$archive"
+  echo "$archive"
+}
+
 # script_image NAME SCRIPT [PROGRAM...]: Debian's static bash and busybox, flex, the script with its files, and programs of this machine with their libraries.
 script_image() {
-  local dir=$context/$1 archive
+  local dir=$context/$1
   mkdir -p "$dir/bin"
   [ $# = 2 ] || hack/with-libraries.sh "$dir" "${@:3}"
   install -m 0755 /bin/bash-static "$dir/bin/bash"
   install -m 0755 /bin/busybox bin/flex "$dir/bin"
   hack/script-files.sh "$2" "$dir"
-  archive=$(test/cluster/build-image.sh "$1:$TAG" "$dir" scripts/Dockerfile.bash)
-  hack/check-image.sh "$archive"
-  echo "$archive"
+  checked "$1" "$dir" scripts/Dockerfile.bash
 }
 
 # bash_image NAME SCRIPT: with kubectl, for the environment provisioner and the scripts of test/e2e.
@@ -39,10 +45,28 @@ bash_image() {
   script_image "$1" "$2"
 }
 
+# shell_image NAME: programs of Debian 13, which are fetched once. Remove $LAB_CACHE/NAME.key to have
+# those of today.
+shell_image() {
+  local root=$LAB_CACHE/$1 key
+  key=$(cat hack/release/{shell,debian,applets}.sh hack/with-libraries.sh | sha256sum)
+  if [ "$(cat "$root.key" 2>/dev/null)" != "$key" ]; then
+    say "$1: fetching programs of Debian 13"
+    rm -rf "$root"
+    hack/release/shell.sh "$(dpkg --print-architecture)" "$root" >/dev/null
+    hack/release/applets.sh "$root/bin/busybox" "$root/bin"
+    echo "$key" >"$root.key"
+  fi
+  cp -a "$root" "$context/$1"
+  install -m 0755 bin/flex "$context/$1/bin"
+  checked "$1" "$context/$1" scripts/Dockerfile.shell
+}
+
 need_tools /bin/bash-static:bash-static /bin/busybox:busybox-static buildah:buildah jq:jq readelf:binutils
 [ -x "$KUBE_BIN/kubectl" ] || test/cluster/build.sh
 go_image flex-dispatcher Dockerfile.dispatcher flex-dispatcher
 go_image cinder-provisioner Dockerfile.cinder cinder-provisioner
+shell_image flex-shell
 bash_image directory-provisioner scripts/directory-provisioner.sh
 bash_image file-server-provisioner scripts/file-server-provisioner.sh
 bash_image custom-iscsi-provision scripts/environment-provisioner.sh

@@ -146,7 +146,7 @@ var userLine = regexp.MustCompile(`(?m)^USER [1-9]\d*:[1-9]\d*$`)
 // than their binary.
 func TestImagesAreFromScratchAndOfANumericUser(t *testing.T) {
 	files := slices.DeleteFunc(tracked(t), func(f string) bool { return !strings.HasPrefix(filepath.Base(f), "Dockerfile.") })
-	if len(files) != 3 {
+	if len(files) != 4 {
 		t.Fatalf("there are the files %q: are all images built by hack/images.sh?", files)
 	}
 	build := content(t, "hack/images.sh")
@@ -166,7 +166,7 @@ func TestImagesAreFromScratchAndOfANumericUser(t *testing.T) {
 	}
 }
 
-var imageOfAScript = regexp.MustCompile(`(?m)^(?:script|bash|go)_image ([a-z-]+)(?: Dockerfile\S+ \S+)?(.*)$`)
+var imageOfAScript = regexp.MustCompile(`(?m)^(?:script|shell|bash|go)_image ([a-z-]+)(?: Dockerfile\S+ \S+)?(.*)$`)
 
 // A release has the images of make images, with the same scripts and programs, and they start in the
 // same way. Only the image with kubectl is left out: it is an example of a program of the reader's own.
@@ -186,8 +186,12 @@ func TestReleaseHasTheImagesOfMakeImages(t *testing.T) {
 	release := content(t, "hack/release/images.sh") + content(t, "hack/release/image.go")
 	for file, lines := range map[string][2]string{
 		"scripts/Dockerfile.bash": {"ENV PATH=/bin\nUSER 65532:65532\nENTRYPOINT [\"/provision\"]\n", `image "$1" /provision -env PATH=/bin`},
-		"Dockerfile.dispatcher":   {"USER 65532:65532\nENTRYPOINT [\"/flex-dispatcher\"]\n", `image "$1" "/$1"`},
-		"Dockerfile.cinder":       {"USER 65532:65532\nENTRYPOINT [\"/cinder-provisioner\"]\n", `const user = "65532:65532"`},
+		"scripts/Dockerfile.shell": {
+			"ENV PATH=/bin\nUSER 65532:65532\nENTRYPOINT [\"/bin/bash\"]\n",
+			`image "$1" /bin/bash -env PATH=/bin`,
+		},
+		"Dockerfile.dispatcher": {"USER 65532:65532\nENTRYPOINT [\"/flex-dispatcher\"]\n", `image "$1" "/$1"`},
+		"Dockerfile.cinder":     {"USER 65532:65532\nENTRYPOINT [\"/cinder-provisioner\"]\n", `const user = "65532:65532"`},
 	} {
 		if !strings.HasSuffix(content(t, file), lines[0]) || !strings.Contains(release, lines[1]) {
 			t.Errorf("%s ends otherwise than %q, or hack/release lacks %s", file, lines[0], lines[1])

@@ -31,9 +31,17 @@ func (b *batch) serve(ctx context.Context, i int) *contract.Result {
 	if ctx.Err() != nil {
 		return nil
 	}
-	message := filepath.Join(b.dir, b.requests[i].UID)
 	output := &output{batch: b, prefix: b.requests[i].PVName + ": "}
-	code, err := b.start(ctx, i, message, output)
+	if b.missing != "" {
+		output.line(b.missing)
+		result := contract.NewResult(b.requests[i].UID, contract.ExitConfig)
+		result.Message = b.missing
+		return &result
+	}
+	home := filepath.Join(b.dir, b.requests[i].UID)
+	message := home + ".message"
+	code, err := b.start(ctx, i, home, message, output)
+	defer b.leave(home, message, output)
 	if err != nil {
 		code, message = contract.ExitTempFail, ""
 		output.line("the command cannot be started: " + oneLine(err.Error()))
@@ -50,9 +58,24 @@ func (b *batch) serve(ctx context.Context, i int) *contract.Result {
 	return &result
 }
 
-// start runs the command to its end. It is a process group of its own, so that a signal reaches
+// leave deletes the files of a command. It enters no file system that the command has left mounted
+// there, as os.RemoveAll would: that may be one with the volumes of all claims.
+func (b *batch) leave(home, message string, output *output) {
+	_ = os.Remove(message)
+	if err := emptyOne(home); err != nil {
+		output.line(oneLine(err.Error()))
+	}
+}
+
+// start runs the command to its end, in a directory of its own, so that names that it has fixed are
+// not those of another request. It is a process group of its own, so that a signal reaches
 // what a script has started, too: a shell that waits passes none on.
-func (b *batch) start(ctx context.Context, i int, message string, to *output) (code int, err error) {
+func (b *batch) start(
+	ctx context.Context, i int, home, message string, to *output,
+) (code int, err error) {
+	if err := os.Mkdir(home, 0o700); err != nil {
+		return 0, err
+	}
 	if err := os.WriteFile(message, nil, 0o600); err != nil {
 		return 0, err
 	}
@@ -63,7 +86,8 @@ func (b *batch) start(ctx context.Context, i int, message string, to *output) (c
 	defer read.Close()
 	cmd := exec.CommandContext(ctx, b.path, b.command[1:]...) //nolint:gosec // it is the script's own command
 	cmd.Args[0] = b.command[0]
-	cmd.Env = b.environment(i, message)
+	cmd.Env = b.environment(i, home, message)
+	cmd.Dir = home
 	cmd.Stdout, cmd.Stderr = write, write
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -41,8 +42,14 @@ func each(in *container, arguments []string) error {
 	if err != nil {
 		return err
 	}
-	b := &batch{in: in, path: path, command: arguments[1:], requests: requests, pvs: pvs, results: make([]*contract.Result, len(requests))}
+	b := &batch{
+		in: in, path: path, command: arguments[1:], missing: missing(path),
+		requests: requests, pvs: pvs, results: make([]*contract.Result, len(requests)),
+	}
 	if len(requests) == 1 {
+		if b.missing != "" {
+			return misconfigured.end(in, []string{b.missing})
+		}
 		return syscall.Exec(path, b.command, append(os.Environ(), b.pvVariable(0)...)) //nolint:gosec // it is the script's own command
 	}
 	return b.run(most)
@@ -98,7 +105,8 @@ type batch struct {
 	command  []string // with its arguments
 	requests []contract.Request
 	pvs      []json.RawMessage
-	dir      string // with the termination message of each command
+	missing  string // why no command can be started, if that is known
+	dir      string // with the termination message of each command, and its directory
 
 	mu       sync.Mutex // over what follows, and over the output
 	results  []*contract.Result
@@ -109,12 +117,10 @@ type batch struct {
 func (b *batch) run(most int) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	dir, err := os.MkdirTemp("", "flex-each-")
-	if err != nil {
+	if err := b.paths(); err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
-	b.dir = dir
+	defer os.Remove(b.dir) // what a request has left stays: a file system may be mounted there
 	next := make(chan int)
 	var workers sync.WaitGroup
 	for range min(most, len(b.requests)) {
@@ -133,6 +139,19 @@ func (b *batch) run(most int) error {
 		return fmt.Errorf("the results cannot be written: %w", b.reported)
 	}
 	return b.verdict()
+}
+
+// paths makes the directory of the batch. A command has a working directory of its own, where a
+// path that begins in this program's is another one.
+func (b *batch) paths() (err error) {
+	if b.path, err = filepath.Abs(b.path); err != nil {
+		return err
+	}
+	if b.dir, err = os.MkdirTemp("", "flex-each-"); err != nil {
+		return err
+	}
+	b.dir, err = filepath.Abs(b.dir)
+	return err
 }
 
 // report writes the results that there are. Each is written at once: they count when the run is
@@ -183,7 +202,7 @@ func (b *batch) verdict() error {
 
 // environment returns the environment that a run for one request alone has. What all requests share
 // is in this program's own.
-func (b *batch) environment(i int, message string) []string {
+func (b *batch) environment(i int, home, message string) []string {
 	own := b.requests[i].OwnVariables()
 	env := slices.DeleteFunc(os.Environ(), func(variable string) bool {
 		name, _, _ := strings.Cut(variable, "=")
@@ -192,6 +211,7 @@ func (b *batch) environment(i int, message string) []string {
 	for _, v := range own {
 		env = append(env, contract.EnvName(v.Property)+"="+v.Value)
 	}
+	env = append(env, "HOME="+home, "TMPDIR="+home, "PWD="+home)
 	env = append(env, contract.EnvName(contract.PropTerminationLog)+"="+message)
 	return append(env, b.pvVariable(i)...)
 }

@@ -28,12 +28,15 @@ var dist, registryOfDist = os.Getenv("DIST"), os.Getenv("REGISTRY")
 // machines are the architectures of a release, as its programs name them.
 var machines = map[string]elf.Machine{"linux/amd64": elf.EM_X86_64, "linux/arm64": elf.EM_AARCH64}
 
+// shell is the image for scripts of configs. It has no script of its own.
+const shell = "flex-shell"
+
 // scripts are the images that hold bash, each with the programs of Debian that its script calls.
 var scripts = map[string][]string{
 	"directory-provisioner": nil, "file-server-provisioner": nil, "isolated-provisioner": nil, "nfs-provisioner": nil, "seed-provisioner": nil,
 	"btrfs-provisioner": {"btrfs", "flock"}, "nfs-btrfs-provisioner": {"btrfs", "flock"}, "loop-provisioner": {"flock"}, "loop-attacher": {"losetup"},
 	"http-provisioner": {"curl", "jq"}, "iscsi-target-provisioner": {"ssh", "jq"}, "lvm-provisioner": {"ssh", "jq"}, "zfs-provisioner": {"ssh", "jq"},
-	"ceph-rbd-provisioner": {"rbd", "jq"},
+	"ceph-rbd-provisioner": {"rbd", "jq"}, shell: {"curl", "jq", "ssh"},
 }
 
 func text(t *testing.T, name string) []byte {
@@ -125,6 +128,14 @@ func TestImagesHaveProgramsOfTheirPlatform(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
+				entrypoint := "/provision"
+				switch {
+				case name == shell:
+					entrypoint = "/bin/bash"
+				case len(want) == 1:
+					entrypoint = "/" + name
+				}
+				checkConfig(t, one, entrypoint)
 				checkPrograms(t, one, machines[m.Platform.String()], want)
 			}
 			if want := slices.Sorted(maps.Keys(machines)); !slices.Equal(platforms, want) {
@@ -134,21 +145,24 @@ func TestImagesHaveProgramsOfTheirPlatform(t *testing.T) {
 	}
 }
 
-// checkPrograms holds an image to what hack/check-image.sh asks of those of make images: a user that
-// is not root, a size, and no file beside the binary of the dispatcher or of Cinder.
-func checkPrograms(t *testing.T, one v1.Image, machine elf.Machine, want []string) {
+// checkConfig holds an image to a user that is not root, as hack/check-image.sh does with those of
+// make images.
+func checkConfig(t *testing.T, one v1.Image, entrypoint string) {
 	t.Helper()
 	file, err := one.ConfigFile()
 	if err != nil {
 		t.Fatal(err)
 	}
-	entrypoint := "/provision"
-	if len(want) == 1 {
-		entrypoint = "/" + want[0]
+	config := file.Config
+	if config.User != "65532:65532" || !slices.Equal(config.Entrypoint, []string{entrypoint}) {
+		t.Errorf("its config is %+v", config)
 	}
-	if file.Config.User != "65532:65532" || !slices.Equal(file.Config.Entrypoint, []string{entrypoint}) {
-		t.Errorf("its config is %+v", file.Config)
-	}
+}
+
+// checkPrograms holds an image to what hack/check-image.sh asks of those of make images: a size,
+// and no file beside the binary of the dispatcher or of Cinder.
+func checkPrograms(t *testing.T, one v1.Image, machine elf.Machine, want []string) {
+	t.Helper()
 	size, err := one.Size()
 	if layers, err := one.Layers(); err == nil {
 		for _, layer := range layers {
@@ -181,7 +195,14 @@ func content(t *testing.T, one v1.Image) map[string][]byte {
 
 // A link to an applet that a busybox lacks would be found by the first run on that architecture.
 func TestBusyboxHasEachAppletThatALinkNames(t *testing.T) {
-	_, index := layoutOf(t, "directory-provisioner")
+	for _, name := range []string{"directory-provisioner", shell} {
+		t.Run(name, func(t *testing.T) { checkApplets(t, name) })
+	}
+}
+
+func checkApplets(t *testing.T, image string) {
+	t.Helper()
+	_, index := layoutOf(t, image)
 	manifest, err := index.IndexManifest()
 	if err != nil {
 		t.Fatal(err)
@@ -206,7 +227,39 @@ func TestBusyboxHasEachAppletThatALinkNames(t *testing.T) {
 	}
 }
 
-var imageOfACheckout = regexp.MustCompile(`image: localhost/[a-z-]+:dev`)
+// A first line such as #!/usr/bin/env bash finds its program, jq is of 1.7, and curl knows whom it
+// trusts.
+func TestShellHasWhatAScriptExpects(t *testing.T) {
+	_, index := layoutOf(t, shell)
+	manifest, err := index.IndexManifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range manifest.Manifests {
+		one, err := index.Image(m.Digest)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files := content(t, one)
+		for name, want := range map[string]string{
+			"usr/bin": "-> ../bin", "bin/env": "-> busybox", "bin/sh": "-> busybox",
+			"etc/passwd": "flex:x:65532:65532::/tmp:/bin/bash\n",
+		} {
+			if got := string(files[name]); got != want {
+				t.Errorf("%s: %s is %.100q, want %q", m.Platform, name, got, want)
+			}
+		}
+		const roots = "etc/ssl/certs/ca-certificates.crt"
+		if n := bytes.Count(files[roots], []byte("-----BEGIN CERTIFICATE-----\n")); n < 100 {
+			t.Errorf("%s: %s has %d certificates", m.Platform, roots, n)
+		}
+	}
+	if sbom := text(t, "sbom.spdx.json"); !bytes.Contains(sbom, []byte("pkg:deb/debian/jq@1.7")) {
+		t.Error("no image has jq 1.7")
+	}
+}
+
+var imageOfACheckout = regexp.MustCompile(`[Ii]mage(?:: |=)localhost/[a-z-]+:dev`)
 
 // A page of the release had a pod whose image only a checkout builds: no node could start it.
 func TestNoPageNamesAnImageOfACheckout(t *testing.T) {
@@ -225,7 +278,9 @@ func TestNoPageNamesAnImageOfACheckout(t *testing.T) {
 	}
 }
 
-var imageLine = regexp.MustCompile(`(?m)^\s*(?:- )?image: "?(\S+?)"?$`)
+// imageLine finds the key image, scriptImage of the chart, and --script-image of the dispatcher.
+var imageLine = regexp.MustCompile(
+	`(?m)^\s*(?:(?:- )?image: |scriptImage: |.*--script-image=)"?([^\s"'\],]+)`)
 
 // Each image that a manifest names is in the release, by this digest.
 func TestManifestsNameTheImagesOfTheRelease(t *testing.T) {

@@ -31,14 +31,29 @@ script_image() {
   image "$1" /provision -env PATH=/bin
 }
 
+# applets NAME: the names of busybox, in the roots of both architectures.
+applets() {
+  hack/release/applets.sh "$WORK/roots/$1-$(go env GOHOSTARCH)/bin/busybox" "$WORK/roots/$1"-*/bin
+}
+
+# shell_image NAME: programs of Debian 13, and flex.
+shell_image() {
+  local arch root
+  for arch in $ARCHES; do
+    root=$WORK/roots/$1-$arch
+    hack/release/shell.sh "$arch" "$root" >>"$WORK/debian"
+    install -m 0755 "$WORK/linux-$arch/flex" "$root/bin"
+  done
+  applets "$1"
+  image "$1" /bin/bash -env PATH=/bin
+}
+
 (cd hack/release && go build -o "$WORK/image" .)
 for arch in $ARCHES; do hack/release/bash.sh "$arch"; done
-# busybox has a name for each applet. Those of both architectures are of one configuration, and this machine can ask its own.
-"$WORK/roots/bash-$(go env GOHOSTARCH)/bin/busybox" --list | while read -r applet; do
-  for bin in "$WORK"/roots/bash-*/bin; do [ -e "$bin/$applet" ] || ln -s busybox "$bin/$applet"; done
-done
+applets bash
 go_image flex-dispatcher
 go_image cinder-provisioner
+shell_image flex-shell
 script_image directory-provisioner scripts/directory-provisioner.sh
 script_image file-server-provisioner scripts/file-server-provisioner.sh
 script_image isolated-provisioner scripts/isolated-provisioner.sh

@@ -23,7 +23,9 @@ build() {
 name_images() {
   local name digest
   while read -r name digest; do
-    sed -i "s|image: localhost/$name:dev|image: $REGISTRY/$name@$digest|" "$DIST"/{configmaps,deploy/*}/*.yaml "$DIST"/{,docs/{,recipes/}}*.md
+    # "image: ", the chart's "scriptImage: ", and the dispatcher's "--script-image=".
+    sed -i "s#\([Ii]mage\(: \|=\)\)localhost/$name:dev#\1$REGISTRY/$name@$digest#" \
+      "$DIST"/{configmaps,deploy/*}/*.yaml "$DIST"/{,docs/{,recipes/}}*.md
   done <"$WORK/images"
   digest=$(sed -n 's/^flex-dispatcher //p' "$WORK/images")
   sed -i "s|newName: localhost/|newName: $REGISTRY/|; s|newTag: dev|digest: $digest|" "$DIST/deploy/base/kustomization.yaml"

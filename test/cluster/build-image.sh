@@ -2,6 +2,7 @@
 # build-image.sh NAME:TAG CONTEXTDIR [DOCKERFILE]
 # Builds localhost/NAME:TAG (a name that cannot be pulled) by buildah and writes it, as `docker save`
 # would, to $LAB_CACHE/images/NAME.tar; prints that path. If the content has not changed, nothing is built.
+# The same content gives the same bytes.
 set -euo pipefail
 # shellcheck source=env.sh
 . "$(dirname "$(readlink -f "$0")")/env.sh"
@@ -9,11 +10,12 @@ set -euo pipefail
 STORE=$LAB_CACHE/buildah
 IMAGES=$LAB_CACHE/images
 
-# key_of IMAGE CONTEXT DOCKERFILE: names, modes and content count, times and owners do not.
+# key_of IMAGE CONTEXT DOCKERFILE: names, modes and content count, and how this script builds. Times
+# and owners do not.
 key_of() {
   {
     echo "$1"
-    cat "$3"
+    cat "$3" "${BASH_SOURCE[0]}"
     tar -C "$2" --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner --exclude=./.git -cf - .
   } | sha256sum | cut -d' ' -f1
 }
@@ -49,9 +51,11 @@ builder() {
 
 # Only the tar is wanted: what the last build of this name left without one is pruned, or the store
 # would grow by a binary with every edit.
+# In Docker's format an image has a host name in it that buildah makes up, and a container's ID.
 build() { # IMAGE CONTEXT DOCKERFILE TAR
   local image=$1 context=$2 dockerfile=$3 tar=$4
-  builder bud --isolation chroot --format docker -q -t "$image" -f "$dockerfile" "$context" >/dev/null
+  builder bud --isolation chroot --format oci --timestamp 0 -q \
+    -t "$image" -f "$dockerfile" "$context" >/dev/null
   rm -f "$tar.new"
   builder push -q "$image" "docker-archive:$tar.new:$image" >&2
   mv "$tar.new" "$tar"
@@ -66,7 +70,7 @@ leave_no_notes() {
 }
 
 main() {
-  [ $# -ge 2 ] || { sed -n '2,4s/^# //p' "$0" >&2; exit 64; }
+  [ $# -ge 2 ] || { sed -n '2,5s/^# //p' "$0" >&2; exit 64; }
   local image=localhost/${1#localhost/} context=$2 dockerfile=${3:-$2/Dockerfile} name tar key
   case ${image#localhost/} in *:*) ;; *) die "$1: a tag is wanted (NAME:TAG)" ;; esac
   [ -f "$dockerfile" ] || die "$dockerfile: no such file"

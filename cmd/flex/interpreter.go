@@ -1,0 +1,62 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// longestFirstLine is how many bytes of a file Linux reads for its interpreter (BINPRM_BUF_SIZE).
+const longestFirstLine = 256
+
+// missing returns what is wrong with the first line of a script whose interpreter this image lacks.
+// The kernel says "no such file" of it, and so about the script, which exists; env ends with a code
+// that is tried again.
+func missing(path string) string {
+	line := firstLine(path)
+	if program := lacking(line); program != "" {
+		return fmt.Sprintf("%s begins with %q, and this image has no program %q. Remedy: name an image that has it "+
+			"in the key image, or change the first line", path, line, program)
+	}
+	return ""
+}
+
+// firstLine returns the first line of a script, and nothing of another file.
+func firstLine(path string) string {
+	file, err := os.Open(path)
+	if err != nil {
+		return "" // whoever may not read a program may run it nevertheless
+	}
+	defer file.Close()
+	start, _ := io.ReadAll(io.LimitReader(file, longestFirstLine))
+	line, _, _ := strings.Cut(string(start), "\n")
+	if !strings.HasPrefix(line, "#!") {
+		return ""
+	}
+	return line
+}
+
+// lacking returns the program of a first line that cannot be found. The kernel takes all that
+// follows the interpreter as one argument (load_script in fs/binfmt_script.c).
+func lacking(line string) string {
+	const blank = " \t"
+	text := strings.Trim(strings.TrimPrefix(line, "#!"), blank)
+	at := strings.IndexAny(text+blank, blank)
+	interpreter, argument := text[:at], strings.Trim(text[at:], blank)
+	if interpreter == "" {
+		return ""
+	}
+	if _, err := exec.LookPath(interpreter); err != nil || !filepath.IsAbs(interpreter) {
+		return interpreter
+	}
+	if filepath.Base(interpreter) != "env" || argument == "" || argument[0] == '-' || strings.ContainsAny(argument, "/=") {
+		return ""
+	}
+	if _, err := exec.LookPath(argument); err != nil {
+		return argument
+	}
+	return ""
+}

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var nameImages = regexp.MustCompile(`(?s)\nname_images\(\) \{\n.*?\n\}\n`)
+
+// Each form in which a manifest or a page names an image of a checkout becomes the name that the
+// image has in the release.
+func TestManifestsAndPagesNameTheImagesByDigest(t *testing.T) {
+	script, err := os.ReadFile("release.sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	function := nameImages.FindString(string(script))
+	work, dist := t.TempDir(), t.TempDir()
+	write := func(name, text string) {
+		path := filepath.Join(dist, name)
+		if filepath.IsAbs(name) {
+			path = name
+		}
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(work+"/images",
+		"flex-dispatcher sha256:d\nflex-shell sha256:5\nnfs-provisioner sha256:e\n")
+	files := map[string][2]string{
+		"deploy/base/dispatcher.yaml": {
+			"args: [--script-image=localhost/flex-shell:dev]\n",
+			"args: [--script-image=registry.example/flex/flex-shell@sha256:5]\n",
+		},
+		"deploy/chart/values.yaml": {
+			"registry: localhost\n  digest: \"\" # wins\nscriptImage: localhost/flex-shell:dev\n",
+			"registry: registry.example/flex\n  digest: sha256:d # wins\n" +
+				"scriptImage: registry.example/flex/flex-shell@sha256:5\n",
+		},
+		"deploy/base/kustomization.yaml": {
+			"newName: localhost/flex-dispatcher\nnewTag: dev\n",
+			"newName: registry.example/flex/flex-dispatcher\ndigest: sha256:d\n",
+		},
+		"configmaps/nfs.yaml": {
+			"  image: localhost/nfs-provisioner:dev\n",
+			"  image: registry.example/flex/nfs-provisioner@sha256:e\n",
+		},
+		"README.md": {"image: localhost/mine:dev\n", "image: localhost/mine:dev\n"},
+		"docs/configuration.md": {
+			"--script-image=localhost/flex-shell:dev\n",
+			"--script-image=registry.example/flex/flex-shell@sha256:5\n",
+		},
+		"docs/recipes/nfs.md":     {"localhost/nfs-provisioner:dev\n", "localhost/nfs-provisioner:dev\n"},
+		"deploy/chart/Chart.yaml": {"version: 0.0.0\n", "version: 0.1.0\n"},
+	}
+	for name, text := range files {
+		write(name, text[0])
+	}
+	cmd := exec.CommandContext(t.Context(), "bash", "-euc", function+"name_images")
+	cmd.Env = append(os.Environ(), "WORK="+work, "DIST="+dist,
+		"REGISTRY=registry.example/flex", "VERSION=v0.1.0")
+	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(function, "sed") {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for name, text := range files {
+		got, err := os.ReadFile(filepath.Join(dist, name))
+		if err != nil || string(got) != text[1] {
+			t.Errorf("%s is %q, want %q, %v", name, got, text[1], err)
+		}
+	}
+}
