@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-var nameImages = regexp.MustCompile(`(?s)\nname_images\(\) \{\n.*?\n\}\n`)
+// nameImages are the functions of release.sh from name_images up to notes.
+var nameImages = regexp.MustCompile(`(?s)\nname_images\(\) \{\n.*?\n\}\n\n# notes:`)
 
 // Each form in which a manifest or a page names an image of a checkout becomes the name that the
 // image has in the release.
@@ -40,9 +41,9 @@ func TestManifestsAndPagesNameTheImagesByDigest(t *testing.T) {
 			"args: [--script-image=registry.example/flex/flex-shell@sha256:5]\n",
 		},
 		"deploy/chart/values.yaml": {
-			"registry: localhost\n  digest: \"\" # wins\nscriptImage: localhost/flex-shell:dev\n",
-			"registry: registry.example/flex\n  digest: sha256:d # wins\n" +
-				"scriptImage: registry.example/flex/flex-shell@sha256:5\n",
+			"registry: localhost\nimage:\n  digest: \"\" # wins\nscriptImage:\n  digest: \"\"\nargs: []\n",
+			"registry: registry.example/flex\nimage:\n  digest: sha256:d # wins\n" +
+				"scriptImage:\n  digest: sha256:5\nargs: []\n",
 		},
 		"deploy/base/kustomization.yaml": {
 			"newName: localhost/flex-dispatcher\nnewTag: dev\n",
@@ -63,7 +64,7 @@ func TestManifestsAndPagesNameTheImagesByDigest(t *testing.T) {
 	for name, text := range files {
 		write(name, text[0])
 	}
-	cmd := exec.CommandContext(t.Context(), "bash", "-euc", function+"name_images")
+	cmd := exec.CommandContext(t.Context(), "bash", "-euc", function+"\nname_images")
 	cmd.Env = append(os.Environ(), "WORK="+work, "DIST="+dist,
 		"REGISTRY=registry.example/flex", "VERSION=v0.1.0")
 	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(function, "sed") {

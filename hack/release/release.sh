@@ -23,14 +23,23 @@ build() {
 name_images() {
   local name digest
   while read -r name digest; do
-    # "image: ", the chart's "scriptImage: ", and the dispatcher's "--script-image=".
-    sed -i "s#\([Ii]mage\(: \|=\)\)localhost/$name:dev#\1$REGISTRY/$name@$digest#" \
+    # "image: ", and the dispatcher's "--script-image=".
+    sed -i "s#\(image\(: \|=\)\)localhost/$name:dev#\1$REGISTRY/$name@$digest#" \
       "$DIST"/{configmaps,deploy/*}/*.yaml "$DIST"/{,docs/{,recipes/}}*.md
   done <"$WORK/images"
   digest=$(sed -n 's/^flex-dispatcher //p' "$WORK/images")
   sed -i "s|newName: localhost/|newName: $REGISTRY/|; s|newTag: dev|digest: $digest|" "$DIST/deploy/base/kustomization.yaml"
-  sed -i "s|^registry: .*|registry: $REGISTRY|; s|digest: \"\"|digest: $digest|" "$DIST/deploy/chart/values.yaml"
+  sed -i "s|^registry: .*|registry: $REGISTRY|" "$DIST/deploy/chart/values.yaml"
+  name_in_chart image flex-dispatcher
+  name_in_chart scriptImage flex-shell
   sed -i "s|^version: .*|version: ${VERSION#v}|; s|^appVersion: .*|appVersion: $VERSION|; /^# A release sets both/d" "$DIST/deploy/chart/Chart.yaml"
+}
+
+# name_in_chart VALUE IMAGE: the digest of an image, in the chart's value for it.
+name_in_chart() {
+  local digest
+  digest=$(sed -n "s/^$2 //p" "$WORK/images")
+  sed -i "/^$1:/,/^[a-z]/ s|digest: \"\"|digest: $digest|" "$DIST/deploy/chart/values.yaml"
 }
 
 # notes: what CHANGELOG.md says of the version, or of the next one.
