@@ -50,7 +50,7 @@ var rowOfDependency = regexp.MustCompile("(?m)^\\| `([^`]+)` \\| ([^|]+) \\| ([^
 var licences = map[string]string{
 	"Apache-2.0":   "Apache License",
 	"BSD-2-Clause": "Redistribution and use in source and binary forms",
-	"BSD-3-Clause": "contributors may be used to endorse",
+	"BSD-3-Clause": "used to endorse or promote",
 	"MIT":          "Permission is hereby granted, free of charge",
 	"GPL-3.0":      "GNU GENERAL PUBLIC LICENSE",
 }

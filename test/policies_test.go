@@ -325,7 +325,7 @@ func mustAllow(t *testing.T, file, text string) bool {
 		ReclaimPolicy:     new(corev1.PersistentVolumeReclaimDelete),
 		VolumeBindingMode: new(storagev1.VolumeBindingWaitForFirstConsumer),
 	}
-	cfg, faults := config.Parse(config.SourceOf(&cm, class), config.Dispatcher{Provisioner: contract.ProvisionerName})
+	cfg, faults := config.Parse(config.SourceOf(&cm, class), config.Dispatcher{Provisioner: contract.ProvisionerName, ScriptImage: "i"})
 	if faults = append(faults, jobs.Check(cfg, allowances)...); len(faults) > 0 {
 		t.Errorf("%s, %s: %v", file, cm.Name, faults.ToAggregate())
 	}

@@ -34,7 +34,7 @@ func provisioners(t *testing.T) map[string]string {
 // anew.
 func TestScriptsOfProvisionersMakeNoNeedlessRequests(t *testing.T) {
 	scripts := provisioners(t)
-	for page, least := range map[string]int{"docs/contract.md": 2, "docs/first-image.md": 1} {
+	for page, least := range map[string]int{"docs/contract.md": 2} {
 		blocks := bashBlock.FindAllStringSubmatch(content(t, page), -1)
 		for _, block := range blocks {
 			scripts[page] += block[1]
@@ -43,7 +43,7 @@ func TestScriptsOfProvisionersMakeNoNeedlessRequests(t *testing.T) {
 			t.Errorf("%s has %d blocks", page, len(blocks))
 		}
 	}
-	if len(scripts) != 15 {
+	if len(scripts) != 14 {
 		t.Errorf("there are %d scripts", len(scripts))
 	}
 	calls := 0

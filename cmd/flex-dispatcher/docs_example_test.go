@@ -18,14 +18,24 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 )
 
-// example is the page's promise of ten minutes.
-func example(t *testing.T, language string) string {
+// example returns the documents of the page's promise of two minutes.
+func example(t *testing.T) []string {
 	t.Helper()
-	return block(t, section(t, firstImagePage, "## In ten minutes"), language)
+	return strings.Split(block(t, section(t, firstImagePage, "## In two minutes"), "yaml"), "---\n")
+}
+
+// exampleScript returns the script in the page's ConfigMap.
+func exampleScript(t *testing.T) string {
+	t.Helper()
+	var cm corev1.ConfigMap
+	if err := yaml.UnmarshalStrict([]byte(example(t)[2]), &cm); err != nil {
+		t.Fatal(err)
+	}
+	return cm.Data["script"]
 }
 
 func TestThePagesFirstConfigServesItsClass(t *testing.T) {
-	documents := strings.Split(example(t, "yaml"), "---\n")
+	documents := example(t)
 	var (
 		account corev1.ServiceAccount
 		binding rbacv1.ClusterRoleBinding
@@ -37,8 +47,8 @@ func TestThePagesFirstConfigServesItsClass(t *testing.T) {
 			t.Fatalf("document %d: %v", i+1, err)
 		}
 	}
-	cfg, faults := config.Parse(config.SourceOf(&cm, &class), config.Dispatcher{Provisioner: contract.ProvisionerName})
-	if len(faults) > 0 || len(cfg.Warnings) > 0 || len(cfg.Properties) > 0 {
+	cfg, faults := config.Parse(config.SourceOf(&cm, &class), config.Dispatcher{Provisioner: contract.ProvisionerName, ScriptImage: "i"})
+	if len(faults) > 0 || len(cfg.Warnings) > 0 || len(cfg.Properties) != 1 {
 		t.Errorf("faults %v, warnings %v, properties %v", faults, cfg.Warnings, cfg.Properties)
 	}
 	if cm.Labels[contract.LabelType] != contract.TypeConfig || cm.Labels[contract.LabelStorageClass] != class.Name || class.Provisioner != contract.ProvisionerName {
@@ -74,7 +84,7 @@ func play(t *testing.T, script, verb string, env ...string) (code int, said stri
 	cmd := exec.Command(filepath.Join(dir, "provision"), verb)
 	cmd.Env = append([]string{
 		"PATH=" + dir + ":" + os.Getenv("PATH"), "CALLS=" + log, "FAIL=",
-		"FLEX_PV_NAME=pvc-u", "FLEX_SIZE=1024", "FLEX_VOLUME_MODE=Filesystem",
+		"FLEX_PV_NAME=pvc-u", "FLEX_SIZE=1024", "FLEX_VOLUME_MODE=Filesystem", "FLEX_FILER=filer",
 	}, env...)
 	out, err := cmd.CombinedOutput()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
@@ -112,7 +122,7 @@ func TestThePagesFirstScriptKeepsTheContract(t *testing.T) {
 		"another verb":                        {verb: "expand", code: contract.ExitUsage},
 	} {
 		t.Run(what, func(t *testing.T) {
-			code, said, calls := play(t, example(t, "bash"), one.verb, one.env...)
+			code, said, calls := play(t, exampleScript(t), one.verb, one.env...)
 			if code != one.code {
 				t.Errorf("exit code %d, want %d; it said %q", code, one.code, said)
 			}

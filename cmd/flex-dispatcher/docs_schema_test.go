@@ -219,10 +219,13 @@ func schemaOfConfig(t *testing.T) object {
 	}
 	is := func(words ...string) object { return object{"enum": words} }
 	data := object{
-		"type": "object", "properties": properties, "required": []string{"image"}, "additionalProperties": object{"type": "string"},
-		"anyOf": []object{
-			{"required": []string{"service-account-name"}},
-			{"required": []string{"write-pv"}, "properties": object{"write-pv": is(string(config.DispatcherWrites))}},
+		"type": "object", "properties": properties, "additionalProperties": object{"type": "string"},
+		"allOf": []object{
+			{"anyOf": []object{{"required": []string{"image"}}, {"required": []string{"script"}}}},
+			{"anyOf": []object{
+				{"required": []string{"service-account-name"}},
+				{"required": []string{"write-pv"}, "properties": object{"write-pv": is(string(config.DispatcherWrites))}},
+			}},
 		},
 	}
 	labels := object{"properties": object{contract.LabelType: is(contract.TypeConfig)}, "required": []string{contract.LabelType}}

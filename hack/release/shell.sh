@@ -22,5 +22,6 @@ mkdir -p "$root/etc/ssl/certs"
 cat "$tmp/certificates" >>"$tmp/copied"
 
 ln -s ../bin "$root/usr/bin" # of #!/usr/bin/env
-echo "flex:x:65532:65532::/tmp:/bin/bash" >"$root/etc/passwd" # ssh asks who runs it
+printf '%s\n' root:x:0:0::/tmp:/bin/bash flex:x:65532:65532::/tmp:/bin/bash \
+  >"$root/etc/passwd" # ssh asks who runs it
 join <(sort -u "$tmp/copied") "$tmp/files" | cut -d' ' -f2- | sort -u
