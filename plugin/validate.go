@@ -1,9 +1,11 @@
 package plugin
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -136,6 +138,8 @@ func readManifests(files []string, stdin io.Reader, serving options.Serving) (m 
 	}
 	if m.dispatcher != nil {
 		serving, err = options.Of(m.dispatcher)
+	} else {
+		serving.ScriptImage = cmp.Or(serving.ScriptImage, options.ShellImage)
 	}
 	return m, serving, err
 }
@@ -218,6 +222,10 @@ func (m *manifests) judge(cm configInFile, class *storagev1.StorageClass, servin
 		out.Errors = append(out.Errors, err.Error())
 	} else if len(faults) == 0 {
 		faults = jobs.Check(cfg, allowed)
+	}
+	if len(cm.BinaryData) > 0 {
+		out.Errors = append(out.Errors, fmt.Sprintf("the dispatcher reads no binaryData, where kubectl puts a file that is not UTF-8: %s. "+
+			"Remedy: save the file as UTF-8", quote.Line(strings.Join(slices.Sorted(maps.Keys(cm.BinaryData)), ", "))))
 	}
 	for _, fault := range faults {
 		out.Errors = append(out.Errors, quote.Line(fault.Error()))

@@ -26,6 +26,19 @@ metadata: {name: filer, namespace: flex-provisioner, labels: {type: provisioner-
 data: {image: registry/filer:v1, service-account-name: filer, verbs: "provision,delete"%s}
 `
 
+const script = `
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: filer, namespace: flex-provisioner, labels: {type: provisioner-config, storage-class: gold}}
+data:
+  service-account-name: filer
+  verbs: provision,delete
+  script: |
+    #!/bin/bash
+    set -euo pipefail
+    "$1"
+`
+
 // validated returns what is found in manifests.
 func validated(t *testing.T, text string) plugin.Validated {
 	t.Helper()
@@ -56,6 +69,10 @@ func TestFaultsOfAConfigAreFoundInItsFile(t *testing.T) {
 		"one that this dispatcher lacks":    {inNamespace("namespace: team") + allowing, "Remedy: add --config-namespaces=team to its Deployment"},
 		"no namespace":                      {inNamespace("annotations: {}"), "Remedy: add metadata.namespace: flex-provisioner"},
 		"a class with another namespace":    {strings.ReplaceAll(filer, "%s", "") + strings.ReplaceAll(class, "%s", ofTeam), "flex-provisioner.io/config-namespace=flex-provisioner"},
+		"a script, without its dispatcher":  {script, ""},
+		"one for a dispatcher without it":   {script + allowing, "add --script-image=IMAGE to its Deployment"},
+		"lines that were folded":            {strings.Replace(script, "script: |", "script: >", 1), "write script: | instead of script: >"},
+		"a file that is not UTF-8":          {script + "binaryData: {script: AAAA}\n", "reads no binaryData"},
 		"nothing":                           {strings.ReplaceAll(filer, "%s", ""), ""},
 		"nothing, beside a custom resource": {strings.ReplaceAll(filer, "%s", "") + "---\napiVersion: example.com/v1\nkind: Other\n", ""},
 	} {

@@ -22,6 +22,8 @@ const (
 	// Name is that of the Deployment, of its container's image and of the lease that all replicas
 	// share.
 	Name = "flex-dispatcher"
+	// ShellImage is the image for scripts, without registry and tag.
+	ShellImage = "flex-shell"
 )
 
 // Serving says which claims a dispatcher serves, and what the pods of their Jobs may do.

@@ -180,6 +180,13 @@ func TestGrossFaultsOfAConfigAreRefusedAtOnce(t *testing.T) {
 		refused string
 	}{
 		"no image":               {map[string]string{"image": " "}, "needs the key image"},
+		"no program at all":      {map[string]string{"image": "", "script": ""}, "or the key script"},
+		"a script":               {map[string]string{"image": "", "script": "#!/bin/bash\ntrue\n"}, ""},
+		"no first line":          {map[string]string{"script": "set -e\ntrue\n"}, "the first line of the key script must be #!"},
+		"a byte order mark":      {map[string]string{"script": "\ufeff#!/bin/bash\ntrue\n"}, "no byte order mark"},
+		"lines of Windows":       {map[string]string{"script": "#!/bin/bash\r\ntrue\r\n"}, "CR LF"},
+		"folded lines":           {map[string]string{"script": "#!/bin/bash true\n"}, "write script: |"},
+		"a script that is long":  {map[string]string{"script": "#!/bin/bash\n" + strings.Repeat("#", 32<<10)}, "at most 32768 bytes"},
 		"an unknown verb":        {map[string]string{"verbs": "provision,remove"}, "may list delete"},
 		"no provision":           {map[string]string{"verbs": "delete"}, "must list provision"},
 		"a word that is none":    {map[string]string{"run-on": "selectednode"}, "the key run-on must be one of any, selected-node"},
