@@ -21,8 +21,8 @@ func newCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "new NAME --network|--node",
 		Short: "Write a folder with a provisioner that works, to be changed",
-		Long: "new writes the folder NAME: a provisioner in bash, its Dockerfile, the StorageClass NAME with its ConfigMap, a Makefile, and a README that says what to change in which order.\n" +
-			"It needs no cluster.",
+		Long: "new writes the folder NAME: the StorageClass NAME, the ConfigMap with its script and what it needs in one file, and a README that says what to change in which order.\n" +
+			"It needs no cluster, and no image is built.",
 		Example: "  kubectl flex new my-filer --network\n  kubectl flex new my-disks --node",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -49,8 +49,8 @@ func newCommand() *cobra.Command {
 var shipped = strings.Fields("acme btrfs ceph-rbd cinder cinder-fc cinder-flexvolume cinder-iscsi cinder-nvmeof cinder-rbd directory file-server flex-dispatcher http iscsi-target " +
 	"isolated loop lvm nfs nfs-archive nfs-btrfs nfs-private nfs-shared nfs-tiers node-directory proprietary seed seeded-directory zfs")
 
-// writeNew writes the folder of a provisioner into the present one. The name is that of objects, of
-// an image and of a label's value, too.
+// writeNew writes the folder of a provisioner into the present one. The name is that of objects, and
+// of a label's value, too.
 func writeNew(name string, kind scaffold.Kind) error {
 	if faults := validation.IsDNS1123Label(name); len(faults) > 0 {
 		return fmt.Errorf("the name %s: %s", quote.Name(name), strings.Join(faults, "; "))
@@ -70,11 +70,7 @@ func writeNew(name string, kind scaffold.Kind) error {
 		return err
 	}
 	for file, text := range files {
-		mode := fs.FileMode(0o644)
-		if strings.HasPrefix(text, "#!") {
-			mode = 0o755
-		}
-		if err := os.WriteFile(filepath.Join(name, file), []byte(text), mode); err != nil {
+		if err := os.WriteFile(filepath.Join(name, file), []byte(text), 0o644); err != nil { //nolint:gosec // for a repository
 			return err
 		}
 	}

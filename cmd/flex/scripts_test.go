@@ -44,9 +44,7 @@ var recipes = map[string]recipe{
 func textOf(t *testing.T, name string) string {
 	t.Helper()
 	if kind, isNew := strings.CutPrefix(name, "new-"); isNew {
-		files, err := scaffold.Files("my-filer", scaffold.Kind(kind))
-		must(t, err)
-		return files[scaffold.Script]
+		return newConfig(t, scaffold.Kind(kind))["script"]
 	}
 	text, err := os.ReadFile("../../scripts/" + name + "-provisioner.sh")
 	must(t, err)

@@ -1,6 +1,6 @@
 #!/bin/bash
 # plugin.sh: the archives of kubectl flex, and its manifest for krew, flex.yaml. release.sh sets the environment.
-# Those for Linux also have flex, which belongs in the images of kubectl flex new.
+# Those for Linux also have flex, which belongs in images with scripts.
 set -euo pipefail
 
 platforms=

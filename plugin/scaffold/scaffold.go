@@ -1,6 +1,6 @@
 // Package scaffold renders the folder that kubectl flex new writes: a provisioner that works, for
-// its owner to change. Script and manifests are those of recipes, which the project's tests run,
-// with other names. Start reading at Files.
+// its owner to change. Its script and its manifests are those of recipes, which the project's tests
+// run, with other names. Start reading at Files.
 package scaffold
 
 import (
@@ -26,9 +26,6 @@ const (
 	Network Kind = "network" // pods on any node reach it
 	Node    Kind = "node"    // a directory of the node that the scheduler selects
 )
-
-// Script is the name of the provisioner's program in the folder.
-const Script = "provision"
 
 // recipe is what a folder is made of.
 type recipe struct {
@@ -89,14 +86,9 @@ func Files(name string, kind Kind) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	dockerfile, err := read(scripts.Files, "Dockerfile.bash")
-	if err != nil {
-		return nil, err
-	}
+	script = "#!/bin/bash\n# The provisioner of the class " + name + ".\n" + withoutHeader(script)
 	out := map[string]string{
-		name + ".yaml": "# The class " + name + ", and what serves it. README.md says what to change.\n" + manifests,
-		Script:         "#!/bin/bash\n# The provisioner of the class " + name + ". README.md says what to change.\n" + withoutHeader(script),
-		"Dockerfile":   "# A provisioner in bash: all files of the folder root, which make root fills.\n" + withoutHeader(dockerfile),
+		name + ".yaml": "# The class " + name + ", and what serves it. README.md says what to change.\n" + withScript(manifests, script),
 	}
 	of := about{Name: name, Value: value(name), Node: kind == Node}
 	if of.Node {
@@ -104,7 +96,7 @@ func Files(name string, kind Kind) (map[string]string, error) {
 			return nil, err
 		}
 	}
-	for _, file := range []string{"Makefile", "README.md", "provoke.yaml"} {
+	for _, file := range []string{"README.md", "provoke.yaml"} {
 		if out[file], err = render(file, of); err != nil {
 			return nil, err
 		}
@@ -142,6 +134,24 @@ func (r recipe) manifests(name string) (string, error) {
 	}
 	text := strings.NewReplacer(r.names...).Replace(strings.Join(all, "\n"+separator) + "\n")
 	return strings.NewReplacer("NAME", name, "TEXT", value(name)).Replace(text), nil
+}
+
+// ofImage is the line of a recipe's ConfigMap that names its image, and dataOf the one at which its
+// data begin.
+var ofImage, dataOf = regexp.MustCompile(`(?m)^  image: .*\n`), regexp.MustCompile(`(?m)^data:$`)
+
+// withScript puts a script into the ConfigMap at the end of manifests, in place of its image. Flux
+// would replace each ${VARIABLE} in it, unless an annotation says otherwise.
+func withScript(manifests, script string) string {
+	manifests = ofImage.ReplaceAllLiteralString(manifests, "")
+	manifests = dataOf.ReplaceAllLiteralString(manifests, "  annotations:\n    kustomize.toolkit.fluxcd.io/substitute: disabled\ndata:")
+	lines := strings.Split(strings.TrimSuffix(script, "\n"), "\n")
+	for i, line := range lines {
+		if line != "" {
+			lines[i] = "    " + line
+		}
+	}
+	return manifests + "  script: |\n" + strings.Join(lines, "\n") + "\n"
 }
 
 // value returns a name as a value of YAML: 123 and no are names, too.

@@ -1,7 +1,6 @@
 package scaffold_test
 
 import (
-	"bytes"
 	"maps"
 	"os"
 	"os/exec"
@@ -42,7 +41,7 @@ func TestTheProvisionerIsProvokedToRefuseAClaim(t *testing.T) {
 	for kind := range kinds {
 		files := filesOf(t, kind)
 		provocations, err := conform.ReadProvocations([]byte(files["provoke.yaml"]))
-		if err != nil || *provocations["refuses"].VolumeMode != corev1.PersistentVolumeBlock || !strings.Contains(files[scaffold.Script], "[ \"$FLEX_VOLUME_MODE\" = Filesystem ] || flex refuse") {
+		if err != nil || *provocations["refuses"].VolumeMode != corev1.PersistentVolumeBlock || !strings.Contains(scriptOf(t, files), "[ \"$FLEX_VOLUME_MODE\" = Filesystem ] || flex refuse") {
 			t.Errorf("%s: %v, %v", kind, provocations, err)
 		}
 	}
@@ -53,7 +52,7 @@ func TestEachObjectHasTheNameOfTheProvisioner(t *testing.T) {
 	ofRecipes := regexp.MustCompile(`nfs-(provisioner|export)|: nfs\b|directory-provisioner|node-directory|\bNAME\b|isolated|\.sh\b|configmaps/|deploy/examples`)
 	for kind, objects := range kinds {
 		files := filesOf(t, kind)
-		if got, want := slices.Sorted(maps.Keys(files)), []string{"Dockerfile", "Makefile", "README.md", name + ".yaml", scaffold.Script, "provoke.yaml"}; !slices.Equal(got, want) {
+		if got, want := slices.Sorted(maps.Keys(files)), []string{"README.md", name + ".yaml", "provoke.yaml"}; !slices.Equal(got, want) {
 			t.Errorf("%s: the files %q, want %q", kind, got, want)
 		}
 		var got []string
@@ -81,15 +80,47 @@ func TestEachObjectHasTheNameOfTheProvisioner(t *testing.T) {
 	}
 }
 
-func write(t *testing.T, kind scaffold.Kind) (dir string) {
+// configOf returns the ConfigMap of a provisioner.
+func configOf(t *testing.T, files map[string]string) (cm corev1.ConfigMap) {
 	t.Helper()
-	dir = t.TempDir()
-	for file, text := range filesOf(t, kind) {
-		if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o700); err != nil {
-			t.Fatal(err)
+	documents := strings.Split(files[name+".yaml"], "\n---\n")
+	if err := yaml.UnmarshalStrict([]byte(documents[len(documents)-1]), &cm); err != nil {
+		t.Fatal(err)
+	}
+	return cm
+}
+
+func scriptOf(t *testing.T, files map[string]string) string {
+	t.Helper()
+	return configOf(t, files).Data["script"]
+}
+
+// The image is that of the release, and Flux leaves the variables of the script alone.
+func TestTheScriptIsTextOfTheConfigMap(t *testing.T) {
+	for kind := range kinds {
+		cm := configOf(t, filesOf(t, kind))
+		if image, has := cm.Data["image"]; has {
+			t.Errorf("%s: the ConfigMap names the image %s", kind, image)
+		}
+		if !strings.HasPrefix(cm.Data["script"], "#!/bin/bash\n# The provisioner of the class my-filer.\nset -euo pipefail\n") {
+			t.Errorf("%s: the script begins with %.80q", kind, cm.Data["script"])
+		}
+		if cm.Annotations["kustomize.toolkit.fluxcd.io/substitute"] != "disabled" {
+			t.Errorf("%s: the annotations are %v", kind, cm.Annotations)
 		}
 	}
-	return dir
+}
+
+// Those of a node need flags of the dispatcher, with which validate judges them.
+func TestThePageValidatesWithTheFlagsThatTheConfigNeeds(t *testing.T) {
+	for kind := range kinds {
+		page := filesOf(t, kind)["README.md"]
+		for _, flag := range []string{"--allow=", "--config-namespaces=flex-provisioner-node"} {
+			if got := strings.Contains(page, flag); got != (kind == scaffold.Node) {
+				t.Errorf("%s: validate is called with %s: %t", kind, flag, got)
+			}
+		}
+	}
 }
 
 func TestTheScriptHasNoFindings(t *testing.T) {
@@ -97,67 +128,12 @@ func TestTheScriptHasNoFindings(t *testing.T) {
 		t.Fatal("there is no shellcheck. Remedy: make deps")
 	}
 	for kind := range kinds {
-		if out, err := exec.Command("shellcheck", filepath.Join(write(t, kind), scaffold.Script)).CombinedOutput(); err != nil {
-			t.Errorf("%s: %v: %s", kind, err, out)
-		}
-	}
-}
-
-// make runs targets with programs that note how they are called, and returns the calls.
-func runMake(t *testing.T, dir string, targets ...string) string {
-	t.Helper()
-	bin := t.TempDir()
-	for _, program := range []string{"podman", "kubectl", "a-flex"} {
-		script := "#!/bin/sh\necho " + program + " \"$@\" >>" + bin + "/calls\n"
-		if err := os.WriteFile(filepath.Join(bin, program), []byte(script), 0o700); err != nil {
+		file := filepath.Join(t.TempDir(), "script")
+		if err := os.WriteFile(file, []byte(scriptOf(t, filesOf(t, kind))), 0o600); err != nil {
 			t.Fatal(err)
 		}
-	}
-	cmd := exec.Command("make", append([]string{"-C", dir, "FLEX=" + bin + "/a-flex", "BASH=/bin/sh", "BUSYBOX=/bin/sh", "BUILDER=podman"}, targets...)...)
-	cmd.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "MAKEFLAGS=")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("make %q: %v: %s", targets, err, out)
-	}
-	calls, err := os.ReadFile(filepath.Join(bin, "calls"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(calls)
-}
-
-func TestTheMakefileBuildsAndAppliesTheFolder(t *testing.T) {
-	for kind := range kinds {
-		dir := write(t, kind)
-		calls := runMake(t, dir, "image", "push", "apply", "conform")
-		for _, call := range []string{
-			"podman build -f Dockerfile -t localhost/my-filer-provisioner:dev root\n", "podman push localhost/my-filer-provisioner:dev\n",
-			"kubectl flex validate --filename=my-filer.yaml", "kubectl apply -f my-filer.yaml\n", "kubectl flex conform my-filer --provoke=provoke.yaml\n",
-		} {
-			if !strings.Contains(calls, call) {
-				t.Errorf("%s: the calls lack %q:\n%s", kind, call, calls)
-			}
+		if out, err := exec.Command("shellcheck", file).CombinedOutput(); err != nil {
+			t.Errorf("%s: %v: %s", kind, err, out)
 		}
-		for _, flag := range []string{"--allow=", "--config-namespaces=flex-provisioner-node"} {
-			if got := strings.Contains(calls, flag); got != (kind == scaffold.Node) {
-				t.Errorf("%s: validate is called with %s: %t", kind, flag, got)
-			}
-		}
-		for _, file := range []string{scaffold.Script, "bin/bash", "bin/busybox", "bin/flex"} {
-			if info, err := os.Stat(filepath.Join(dir, "root", file)); err != nil || info.Mode().Perm() != 0o755 {
-				t.Errorf("%s: %s in the image's root: %v, %v", kind, file, info, err)
-			}
-		}
-		script, err := os.ReadFile(filepath.Join(dir, "root", scaffold.Script))
-		if err != nil || !bytes.HasPrefix(script, []byte("#!/bin/bash\n")) {
-			t.Errorf("%s: the script in the image's root: %v", kind, err)
-		}
-	}
-}
-
-// GNU's flex is a scanner generator: without a path make would put that into the image.
-func TestTheMakefileAsksForFlex(t *testing.T) {
-	out, err := exec.Command("make", "-C", write(t, scaffold.Network), "root", "FLEX=").CombinedOutput()
-	if err == nil || !strings.Contains(string(out), "name flex by FLEX=PATH") {
-		t.Errorf("%v: %s", err, out)
 	}
 }

@@ -10,17 +10,13 @@ import (
 	"testing"
 )
 
-// made writes the folder of a provisioner by kubectl flex new, puts its image into the cluster as the
-// folder's Makefile and the lab do, and applies its manifests, all but those of the kinds given. It returns
-// the folder.
+// made writes the folder of a provisioner by kubectl flex new, and applies its manifests, all but those
+// of the kinds given. It returns the folder.
 func (w *world) made(name, kind string, without ...string) (dir string) {
 	w.t.Helper()
 	in := w.t.TempDir()
 	w.runsIn(in, absolute(w, pluginBinary), "new", name, "--"+kind)
 	dir = filepath.Join(in, name)
-	w.runsIn(dir, "make", "root", "FLEX="+absolute(w, "../../bin/flex"))
-	archive := w.runsIn(".", "../cluster/build-image.sh", name+"-provisioner:dev", filepath.Join(dir, "root"), filepath.Join(dir, "Dockerfile"))
-	w.runsIn(".", "../cluster/load-image.sh", strings.TrimSpace(archive))
 	w.applyFile(filepath.Join(dir, name+".yaml"), without...)
 	return dir
 }
