@@ -28,7 +28,7 @@ func TestConfigOfATooLargeConfigMapHasItsSizeAsItsFault(t *testing.T) {
 	cm.Data["image"] = "localhost/gold:v1"
 	for _, seen := range []*corev1.ConfigMap{cm, Config(cm), Config(Config(cm))} {
 		_, faults := config.Parse(config.SourceOf(seen, &storagev1.StorageClass{}), config.Dispatcher{Provisioner: contract.ProvisionerName})
-		if want := `data: Invalid value: "196632 bytes": must have at most 196608 bytes`; len(faults) != 1 || !strings.HasPrefix(faults[0].Error(), want) {
+		if want := `data: Invalid value: "229400 bytes": must have at most 229376 bytes`; len(faults) != 1 || !strings.HasPrefix(faults[0].Error(), want) {
 			t.Errorf("faults %v, want %s", faults, want)
 		}
 	}

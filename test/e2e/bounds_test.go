@@ -28,7 +28,7 @@ func TestAConfigMapDoesNotEndTheDispatcher(t *testing.T) {
 	}{
 		"aliases": {"pod-template", "metadata:\n  annotations:\n    a: &a x\n    b: *a\nspec: {hostname: *a, subdomain: *a}\n", []string{"data[pod-template]", "line 3 has the anchor &a", "Remedy: write out"}},
 		"deep":    {"pod-template", "spec: {hostname: " + strings.Repeat("[", 51) + strings.Repeat("]", 51) + "}", []string{"data[pod-template]", "deeper than the limit of 50 levels"}},
-		"1 MiB":   {"ca", strings.Repeat("x", 1<<20-512), []string{"must have at most 196608 bytes", "files-from-secret"}},
+		"1 MiB":   {"ca", strings.Repeat("x", 1<<20-512), []string{"must have at most 229376 bytes", "files-from-secret"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, "bounds-"+strings.ToLower(strings.ReplaceAll(name, " ", "")))
