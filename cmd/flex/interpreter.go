@@ -7,6 +7,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
 // longestFirstLine is how many bytes of a file Linux reads for its interpreter (BINPRM_BUF_SIZE).
@@ -14,11 +16,11 @@ const longestFirstLine = 256
 
 // missing returns what is wrong with the first line of a script whose interpreter this image lacks.
 // The kernel says "no such file" of it, and so about the script, which exists; env ends with a code
-// that is tried again.
+// that is tried again. It names nothing that the claim's user may not read.
 func missing(path string) string {
 	line := firstLine(path)
 	if program := lacking(line); program != "" {
-		return fmt.Sprintf("%s begins with %q, and this image has no program %q. Remedy: name an image that has it "+
+		return contract.ClaimPrefix + fmt.Sprintf("%s begins with %q, and this image has no program %q. Remedy: name an image that has it "+
 			"in the key image, or change the first line", path, line, program)
 	}
 	return ""
@@ -26,7 +28,7 @@ func missing(path string) string {
 
 // firstLine returns the first line of a script, and nothing of another file.
 func firstLine(path string) string {
-	file, err := os.Open(path)
+	file, err := os.Open(path) //nolint:gosec // it is the script's own command
 	if err != nil {
 		return "" // whoever may not read a program may run it nevertheless
 	}

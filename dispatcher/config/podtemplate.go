@@ -182,13 +182,19 @@ func (p *parser) checkContainers(template corev1.PodTemplateSpec) {
 			p.invalid(keyPodTemplate, c.Name, "may not set args, restartPolicy, restartPolicyRules, terminationMessagePath "+
 				"or terminationMessagePolicy of the container %s: its exit code is the verdict", contract.Container)
 		}
-		if p.cfg.Script != "" && len(c.Command) > 0 {
-			p.invalid(keyPodTemplate, c.Name, "may not set the command of the container %s beside the key %s, which is its program", contract.Container, keyScript)
-		}
-		for _, env := range c.Env {
-			if strings.HasPrefix(env.Name, contract.EnvPrefix) {
-				p.invalid(keyPodTemplate, env.Name, "variables that begin with %s are reserved for the dispatcher", contract.EnvPrefix)
-			}
+		p.checkProgram(c)
+	}
+}
+
+// checkProgram reports where a template sets the command or the variables of the container that are
+// the dispatcher's.
+func (p *parser) checkProgram(c corev1.Container) {
+	if p.cfg.Script != "" && len(c.Command) > 0 {
+		p.invalid(keyPodTemplate, c.Name, "may not set the command of the container %s beside the key %s, which is its program", contract.Container, keyScript)
+	}
+	for _, env := range c.Env {
+		if strings.HasPrefix(env.Name, contract.EnvPrefix) {
+			p.invalid(keyPodTemplate, env.Name, "variables that begin with %s are reserved for the dispatcher", contract.EnvPrefix)
 		}
 	}
 }

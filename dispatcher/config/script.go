@@ -61,7 +61,7 @@ func (p *parser) script() {
 // scriptFault returns why Linux would not run a text as it was meant, or nothing.
 func scriptFault(text string) string {
 	const first = "the first line must be #! and the interpreter, such as #!/bin/bash"
-	shebang, rest, _ := strings.Cut(text, "\n")
+	shebang, _, _ := strings.Cut(text, "\n")
 	begins := strings.TrimLeftFunc(text, unicode.IsSpace)
 	words := strings.Fields(strings.TrimPrefix(shebang, "#!"))
 	switch {
@@ -75,6 +75,16 @@ func scriptFault(text string) string {
 		return "its lines end with CR LF, and no interpreter has a carriage return in its name: save the text with LF alone"
 	case !path.IsAbs(words[0]):
 		return first + ", by its absolute path"
+	default:
+		return foldFault(text, words)
+	}
+}
+
+// foldFault returns how a text shows that its lines were joined, or nothing. words are those of its
+// first line.
+func foldFault(text string, words []string) string {
+	shebang, rest, _ := strings.Cut(text, "\n")
+	switch {
 	case strings.TrimSpace(rest) == "":
 		return "it has one line only. If the file has more, they were folded: write script: | instead of script: >"
 	case len(words) > 2 && words[1] != "-S" || len(shebang) > maxShebang:

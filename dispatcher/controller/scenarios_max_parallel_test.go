@@ -23,9 +23,6 @@ import (
 // over the whole log.
 func (w *world) most() int { return w.mostOf(func(metav1.Object) int { return 1 }) }
 
-// mostScripts is the highest number of scripts that were at work at a time in those.
-func (w *world) mostScripts() int { return w.mostOf(jobs.ParallelOf) }
-
 // mostOf is most, with what each Job or pod counts for.
 func (w *world) mostOf(counts func(metav1.Object) int) int {
 	waiting, pods, most := map[string]int{}, map[string]int{}, 0
@@ -104,30 +101,6 @@ func TestMaxParallelIsNeverExceeded(t *testing.T) {
 		w.Until("nothing is left", time.Minute, w.Empty)
 		if got := w.most(); got != parallel {
 			w.T.Errorf("%d Jobs at a time, want %d", got, parallel)
-		}
-	})
-}
-
-// The scripts of a batch are at work in one pod, and count one by one.
-func TestMaxParallelBoundsTheScriptsOfAllPods(t *testing.T) {
-	const claims, parallel = 48, 10
-	inWorld(t, func(w *world) {
-		w.options.Workers = 10
-		w.SetUpGold(fakecluster.Works, "script", "#!/bin/bash\n\"$1\"\n", "batch-size", "16", "max-parallel", fmt.Sprint(parallel))
-		for i := range claims {
-			w.CreateClaim(fmt.Sprintf("data-%d", i))
-		}
-		w.Start()
-		w.Until("all are bound", time.Minute, func() bool { return len(w.Storage) == claims && w.AllBound() })
-		if n := len(w.CreatedJobs("")); n > 5 {
-			w.T.Errorf("%d Jobs for %d claims, want at most 5: batches of %v", n, claims, w.batches(contract.Provision))
-		}
-		for _, claim := range fakecluster.List[*corev1.PersistentVolumeClaim](w) {
-			fakecluster.Delete(w, fakecluster.User, claim)
-		}
-		w.Until("nothing is left", time.Minute, w.Empty)
-		if got := w.mostScripts(); got != parallel {
-			w.T.Errorf("%d scripts at a time, want %d", got, parallel)
 		}
 	})
 }

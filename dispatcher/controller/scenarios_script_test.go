@@ -1,10 +1,12 @@
 package controller_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
@@ -74,6 +76,33 @@ func TestADeleteThatFailedTwiceUsesTheEditedScript(t *testing.T) {
 		all := w.CreatedJobs(contract.Delete)
 		if got := all[len(all)-1].Now.(*batchv1.Job).Spec.Template.Annotations[jobs.AnnScript]; got != editedScript || len(all) < 3 {
 			w.T.Errorf("the last of %d deletes ran %q", len(all), got)
+		}
+	})
+}
+
+// mostScripts is the highest number of scripts that were at work at a time in those.
+func (w *world) mostScripts() int { return w.mostOf(jobs.ParallelOf) }
+
+// The scripts of a batch are at work in one pod, and count one by one.
+func TestMaxParallelBoundsTheScriptsOfAllPods(t *testing.T) {
+	const claims, parallel = 48, 10
+	inWorld(t, func(w *world) {
+		w.options.Workers = 10
+		w.SetUpGold(fakecluster.Works, "script", "#!/bin/bash\n\"$1\"\n", "batch-size", "16", "max-parallel", fmt.Sprint(parallel))
+		for i := range claims {
+			w.CreateClaim(fmt.Sprintf("data-%d", i))
+		}
+		w.Start()
+		w.Until("all are bound", time.Minute, func() bool { return len(w.Storage) == claims && w.AllBound() })
+		if n := len(w.CreatedJobs("")); n > 5 {
+			w.T.Errorf("%d Jobs for %d claims, want at most 5: batches of %v", n, claims, w.batches(contract.Provision))
+		}
+		for _, claim := range fakecluster.List[*corev1.PersistentVolumeClaim](w) {
+			fakecluster.Delete(w, fakecluster.User, claim)
+		}
+		w.Until("nothing is left", time.Minute, w.Empty)
+		if got := w.mostScripts(); got != parallel {
+			w.T.Errorf("%d scripts at a time, want %d", got, parallel)
 		}
 	})
 }

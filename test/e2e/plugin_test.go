@@ -9,6 +9,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 
@@ -31,7 +32,13 @@ func (w *world) flex(kubeconfig string, args ...string) (string, int) {
 func (w *world) flexWithin(ctx context.Context, kubeconfig string, args ...string) (string, int) {
 	w.t.Helper()
 	cmd := exec.CommandContext(ctx, pluginBinary, append(args, "--kubeconfig="+kubeconfig, "--namespace="+w.ns)...)
-	out, err := cmd.CombinedOutput()
+	var out []byte
+	var err error
+	if slices.Contains(args, "--output=json") { // client-go may log a watch that ends with the command
+		out, err = cmd.Output()
+	} else {
+		out, err = cmd.CombinedOutput()
+	}
 	if exit := new(exec.ExitError); err != nil && !errors.As(err, &exit) {
 		w.t.Fatal(err)
 	}

@@ -31,7 +31,7 @@ script: |
   dir=$FLEX_BASE_DIR/$FLEX_PV_NAME
   case $1 in
     provision)
-      mkdir -p "$dir"
+      mkdir -p -m 0777 "$dir"
       flex pv --local "$dir"
       ;;
     delete) flex empty "$dir" ;;
