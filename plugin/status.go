@@ -191,7 +191,7 @@ func (d *Dispatcher) addConfig(c *Class, class *storagev1.StorageClass) error {
 		c.Problem = quote.Lines(p.Note.String())
 	} else {
 		c.Config, c.Image, c.Slots = today.Config.Source.Namespace+"/"+today.Config.Source.Name, quote.Name(today.Config.Image), today.Config.MaxParallel
-		c.Used = len(free.Holders(slots.KeyOf(today.Config.Source), c.Slots))
+		c.Used = free.Used(slots.KeyOf(today.Config.Source), c.Slots)
 	}
 	if old := today.Fallback; old != nil {
 		c.Warning = quote.Lines(old.Note.String())

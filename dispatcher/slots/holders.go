@@ -32,12 +32,26 @@ func (s *Slots) Holders(at ClassKey, limit int) []string {
 	defer s.mu.Unlock()
 	var out []string
 	for _, h := range s.holders(at, limit) {
+		if h.parallel > 1 {
+			h.name += fmt.Sprintf(" (%d scripts)", h.parallel)
+		}
 		if h.overdueOn != "" {
 			h.name += fmt.Sprintf(" (past its deadline, and the node %s has not ended it)", h.overdueOn)
 		}
 		out = append(out, h.name)
 	}
 	return out
+}
+
+// Used returns how many of the slots of a class are held, of which it has limit.
+func (s *Slots) Used(at ClassKey, limit int) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	used := 0
+	for _, h := range s.holders(at, limit) {
+		used += h.parallel
+	}
+	return used
 }
 
 // holders returns what holds one of a class's slots: the Jobs that do and, of those that have finished

@@ -2,6 +2,7 @@ package slots
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -124,6 +125,25 @@ func TestHoldersAreNamedWithoutAnyWaiter(t *testing.T) {
 	got := s.Holders(class, 4)
 	if len(got) != 2 || !strings.Contains(got[0], "provision-a-1 (past its deadline") || got[1] != "provision-b-1" {
 		t.Errorf("the holders are %q", got)
+	}
+}
+
+// A Job holds a slot for each script that its pod runs at a time, and so does the pod without it.
+func TestABatchOfScriptsHoldsSeveralSlots(t *testing.T) {
+	batch, alone := jobOf("a"), podOf("b", corev1.PodStatus{Phase: corev1.PodRunning})
+	batch.Labels[jobs.LabelParallel], alone.Labels[jobs.LabelParallel] = "3", "2"
+	s, _, enqueued := slotsWith(t, batch, alone, jobOf("c"))
+	if used := s.Used(class, 8); used != 6 {
+		t.Errorf("%d slots are used, want 6", used)
+	}
+	if got := s.Holders(class, 8); !slices.Contains(got, "provision-a-1 (3 scripts)") || !slices.Contains(got, "provision-c-1") {
+		t.Errorf("the holders are %q", got)
+	}
+	for _, uid := range []string{"v", "w", "x"} {
+		s.Await(class, waiting(uid, 8))
+	}
+	if len(*enqueued) != 2 {
+		t.Errorf("%v have a slot, want two of them", *enqueued)
 	}
 }
 
