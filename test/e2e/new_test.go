@@ -28,14 +28,12 @@ func absolute(w *world, path string) string {
 	return path
 }
 
-// runsIn runs a program in a directory, and returns what it prints.
-func (w *world) runsIn(dir, program string, arguments ...string) string {
+// runsIn runs a program in a directory.
+func (w *world) runsIn(dir, program string, arguments ...string) {
 	w.t.Helper()
 	cmd := exec.CommandContext(w.ctx(), program, arguments...)
 	cmd.Dir, cmd.Stderr = dir, os.Stderr
-	out, err := cmd.Output()
-	w.must(err, program+" "+strings.Join(arguments, " "))
-	return string(out)
+	w.must(cmd.Run(), program+" "+strings.Join(arguments, " "))
 }
 
 // A provisioner that kubectl flex new has written serves claims before anything in it is changed, but

@@ -70,19 +70,26 @@ func TestAScriptIsAProvisioner(t *testing.T) {
 	equal(t, "nodes with the directory", w.holders(old), "[node1]")
 	equal(t, "the image", w.onlyPod(w.onlyJob(old, "provision")).Spec.Containers[0].Image, shellImage)
 
-	data["script"] = strings.Replace(data["script"], "$FLEX_PV_NAME", "$FLEX_PV_NAME.new", 1)
+	// The edited text has a second folder for each volume. What the test puts there for the old volume,
+	// the earlier text does not know.
+	data["script"] = strings.ReplaceAll(data["script"], `0777 "$dir"`, `0777 "$dir" "$dir.more"`)
+	data["script"] = strings.ReplaceAll(data["script"], `empty "$dir"`, `empty "$dir" "$dir.more"`)
 	w.edit(cm, data)
+	more := directory("1", old) + ".more"
+	w.must(os.Mkdir(more, 0o700), "make a folder beside the old volume")
+	w.remove(func() { w.must(os.Remove(more), "remove the folder beside the old volume") })
 	young := w.claim(w.ns, "young")
 	w.pod(shell("consumer", "node1", "true", young))
 	w.output("consumer")
-	equal(t, "what the edited script has made", w.foldersNamed(young), "[node1: "+w.bound(young).Name+".new]")
+	name := w.bound(young).Name
+	equal(t, "what the edited script has made", w.foldersNamed(young), "[node1: "+name+" node1: "+name+".more]")
 
 	w.deletePods("writer", "consumer")
 	w.deleteClaim(old)
 	w.deleteClaim(young)
 	w.vanished(old)
 	w.vanished(young)
-	equal(t, "what is left of the old volume", w.foldersNamed(old), "[]")
+	equal(t, "what is left of the old volume", w.foldersNamed(old), "[node1: "+filepath.Base(more)+"]")
 	equal(t, "what is left of the new volume", w.foldersNamed(young), "[]")
 }
 
