@@ -47,12 +47,14 @@ func TestValuesRenderWhatTheirKustomizationDoes(t *testing.T) {
 		},
 		"monitoring": {"monitoring: {labels: {release: RELEASE}}", block(t, "docs/monitor.md", "components: [../monitoring]")},
 		"image of the audit": {
-			"audit: {enabled: true}\nregistry: registry.example.org/flex\nimage: {tag: v1.2.3}",
-			"resources: [../base]\ncomponents: [../audit]\nimages: [{name: localhost/flex-dispatcher, newName: registry.example.org/flex/flex-dispatcher, newTag: v1.2.3}]",
+			"audit: {enabled: true}\nregistry: registry.example.org/flex\nimage: {tag: v1.2.3}\nscriptImage: {tag: v1.2.3}",
+			"resources: [../base]\ncomponents: [../audit]\nimages: [{name: localhost/flex-dispatcher, newName: registry.example.org/flex/flex-dispatcher, newTag: v1.2.3}]" +
+				"\npatches:\n" + scriptImage("flex-dispatcher", 0) + scriptImage("flex-dispatcher-audit", 2),
 		},
 		"image": {
-			"registry: registry.example.org/flex\nimage: {tag: v1.2.3}",
-			"resources: [../base]\nimages: [{name: localhost/flex-dispatcher, newName: registry.example.org/flex/flex-dispatcher, newTag: v1.2.3}]",
+			"registry: registry.example.org/flex\nimage: {tag: v1.2.3}\nscriptImage: {tag: v1.2.3}",
+			"resources: [../base]\nimages: [{name: localhost/flex-dispatcher, newName: registry.example.org/flex/flex-dispatcher, newTag: v1.2.3}]" +
+				"\npatches:\n" + scriptImage("flex-dispatcher", 0),
 		},
 		"all": {
 			"nodeDirectories: {enabled: true, btrfs: true}\nclaimCreator: {enabled: true}\nnetworkPolicies: {enabled: true, apiServer: [198.51.100.0/24], storage: [192.0.2.0/24]}",
@@ -255,4 +257,10 @@ func TestNoObjectIsAHookOrASecret(t *testing.T) {
 			t.Errorf("%s is kept: %v", name, keeps)
 		}
 	}
+}
+
+// scriptImage is a patch of a kustomization, which sets the image for scripts of a Deployment.
+func scriptImage(deployment string, argument int) string {
+	return fmt.Sprintf("- target: {kind: Deployment, name: %s}\n  patch: '- {op: replace, path: /spec/template/spec/containers/0/args/%d, "+
+		"value: --script-image=registry.example.org/flex/flex-shell:v1.2.3}'\n", deployment, argument)
 }
