@@ -1,18 +1,26 @@
+{{- /* An image of the registry: {root, name, image}, image being its tag or digest */ -}}
+{{- define "flex.reference" -}}
+{{- $name := printf "%s/%s" .root.Values.registry .name }}
+{{- if .image.digest }}{{ printf "%s@%s" $name .image.digest }}{{ else }}{{ printf "%s:%s" $name (.image.tag | default .root.Chart.AppVersion) }}{{ end }}
+{{- end }}
+
 {{- define "flex.image" -}}
-{{- $image := .Values.image }}
-{{- $name := printf "%s/flex-dispatcher" .Values.registry }}
-{{- if $image.digest }}{{ printf "%s@%s" $name $image.digest }}{{ else }}{{ printf "%s:%s" $name ($image.tag | default .Chart.AppVersion) }}{{ end }}
+{{ include "flex.reference" (dict "root" . "name" "flex-dispatcher" "image" .Values.image) }}
 {{- end }}
 
-{{- define "flex.scriptImage" -}}
-{{- $image := .Values.scriptImage }}
-{{- $name := printf "%s/flex-shell" .Values.registry }}
-{{- if $image.digest }}{{ printf "%s@%s" $name $image.digest }}{{ else }}{{ printf "%s:%s" $name ($image.tag | default .Chart.AppVersion) }}{{ end }}
+{{- /* The arguments of an object's container, with the image for scripts, as a JSON array: {root, object} */ -}}
+{{- define "flex.ownArgs" -}}
+{{- $image := include "flex.reference" (dict "root" .root "name" "flex-shell" "image" .root.Values.scriptImage) }}
+{{- $args := list }}
+{{- range (index .object.spec.template.spec.containers 0).args }}
+{{- $args = append $args (hasPrefix "--script-image=" . | ternary (printf "--script-image=%s" $image) .) }}
+{{- end }}
+{{- $args | toJson }}
 {{- end }}
 
-{{- /* The image for scripts, the arguments that components add, those of configNamespaces, and extraArgs, as a JSON array: {root, object} */ -}}
+{{- /* The base's arguments, those that components add, those of configNamespaces, and extraArgs, as a JSON array: {root, object} */ -}}
 {{- define "flex.args" -}}
-{{- $args := list (printf "--script-image=%s" (include "flex.scriptImage" .root)) }}
+{{- $args := fromJsonArray (include "flex.ownArgs" .) }}
 {{- range fromJsonArray (include "flex.operations" .) }}
 {{- if ne .path "/spec/template/spec/containers/0/args/-" }}{{ fail (printf "the chart cannot patch %s" .path) }}{{ end }}
 {{- $args = append $args .value }}
@@ -59,6 +67,6 @@
 {{- $_ := set $pod "nodeSelector" (merge (deepCopy $values.nodeSelector) $pod.nodeSelector) }}
 {{- $container := index $pod.containers 0 }}
 {{- $_ := set $container "image" (include "flex.image" .root) }}
-{{- $_ := set $container "args" (list "audit" "--watch" (printf "--script-image=%s" (include "flex.scriptImage" .root))) }}
+{{- $_ := set $container "args" (fromJsonArray (include "flex.ownArgs" .)) }}
 {{- toYaml .object }}
 {{- end }}
