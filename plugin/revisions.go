@@ -109,7 +109,8 @@ func (d *Dispatcher) Diff(class, name string) (string, error) {
 		return "", err
 	}
 	return difflib.GetUnifiedDiffString(difflib.UnifiedDiff{
-		A: difflib.SplitLines(old), FromFile: name, B: difflib.SplitLines(now), ToFile: newestRevision, Context: 3,
+		A: difflib.SplitLines(old), FromFile: name,
+		B: difflib.SplitLines(now), ToFile: newestRevision, Context: 3,
 	})
 }
 
@@ -219,10 +220,11 @@ func whyOtherStorage(resolver resolve.Resolver, old, to *appsv1.ControllerRevisi
 func historyCommand(now func() time.Time) *cobra.Command {
 	a, show, diff := &asked{}, "", ""
 	cmd := &cobra.Command{
-		Use:     "history CLASS",
-		Short:   "List the config revisions of a class, with the volumes that need them",
-		Example: "  kubectl flex history gold\n  kubectl flex history gold --diff flex-provisioner/gold-27a108b80432ce71",
-		Args:    cobra.ExactArgs(1),
+		Use:   "history CLASS",
+		Short: "List the config revisions of a class, with the volumes that need them",
+		Example: "  kubectl flex history gold\n" +
+			"  kubectl flex history gold --diff flex-provisioner/gold-27a108b80432ce71",
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			d, stop, err := a.openAsAdmin(cmd.Context())
 			if err != nil {
@@ -244,18 +246,20 @@ func historyCommand(now func() time.Time) *cobra.Command {
 		},
 	}
 	a.addFlags(cmd)
-	cmd.Flags().StringVar(&show, "show", "", "print the script of this revision, NAMESPACE/NAME or "+newestRevision)
-	cmd.Flags().StringVar(&diff, "diff", "", "print what the newest revision has changed in the script of this one")
+	flags := cmd.Flags()
+	flags.StringVar(&show, "show", "", "print the script of this revision, NAMESPACE/NAME or "+newestRevision)
+	flags.StringVar(&diff, "diff", "", "print what the newest revision has changed in the script of this one")
 	cmd.MarkFlagsMutuallyExclusive("show", "diff", "output")
 	return cmd
 }
 
 // printScript prints the script of a revision, or the difference from the newest.
 func (d *Dispatcher) printScript(out io.Writer, class, show, diff string) error {
-	text, err := d.Script(class, show)
+	get, revision := d.Script, show
 	if show == "" {
-		text, err = d.Diff(class, diff)
+		get, revision = d.Diff, diff
 	}
+	text, err := get(class, revision)
 	if err != nil {
 		return err
 	}

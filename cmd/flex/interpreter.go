@@ -16,14 +16,15 @@ const longestFirstLine = 256
 
 // missing returns what is wrong with the first line of a script whose interpreter this image lacks.
 // The kernel says "no such file" of it, and so about the script, which exists; env ends with a code
-// that is tried again. It names nothing that the claim's user may not read.
+// that is tried again. The claim's user reads it, so it repeats no more of the script.
 func missing(path string) string {
-	line := firstLine(path)
-	if program := lacking(line); program != "" {
-		return contract.ClaimPrefix + fmt.Sprintf("%s begins with %q, and this image has no program %q. Remedy: name an image that has it "+
-			"in the key image, or change the first line", path, line, program)
+	program := lacking(firstLine(path))
+	if program == "" {
+		return ""
 	}
-	return ""
+	return contract.ClaimPrefix + fmt.Sprintf("the first line of %s names the program %q, which this "+
+		"image does not have. Remedy: name an image that has it in the key image, or change the first line",
+		path, program)
 }
 
 // firstLine returns the first line of a script, and nothing of another file.
@@ -54,7 +55,8 @@ func lacking(line string) string {
 	if _, err := exec.LookPath(interpreter); err != nil || !filepath.IsAbs(interpreter) {
 		return interpreter
 	}
-	if filepath.Base(interpreter) != "env" || argument == "" || argument[0] == '-' || strings.ContainsAny(argument, "/=") {
+	isEnv := filepath.Base(interpreter) == "env"
+	if !isEnv || argument == "" || argument[0] == '-' || strings.ContainsAny(argument, "/=") {
 		return ""
 	}
 	if _, err := exec.LookPath(argument); err != nil {

@@ -33,8 +33,11 @@ func lackingRun(t *testing.T, requests int, line, lacks string) {
 	cmd := p.each(8, "")
 	p.write("provision", line+"\necho ran\n")
 	code := exitOf(t, cmd.Run())
-	want := fmt.Sprintf("%s/provision begins with %q, and this image has no program \"%s\". "+
-		"Remedy: name an image that has it in the key image", p.dir, line, lacks)
+	want := fmt.Sprintf("claim: the first line of %s/provision names the program \"%s\", which this image does not have. "+
+		"Remedy: name an image that has it in the key image", p.dir, lacks)
+	if strings.Contains(p.says.String(), "python3 -u") {
+		t.Errorf("the message repeats an argument: %s", &p.says)
+	}
 	if code != contract.ExitConfig || !strings.Contains(p.says.String(), want) {
 		t.Errorf("exit %d: %s", code, &p.says)
 	}

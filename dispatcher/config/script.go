@@ -8,8 +8,6 @@ import (
 	"unicode"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
-
-	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
 const (
@@ -46,13 +44,13 @@ func (p *parser) script() {
 	}
 	p.cfg.Script = text
 	if fault := scriptFault(text); fault != "" {
-		first, _, _ := strings.Cut(text, "\n")
-		p.invalid(keyScript, contract.Shorten(first, 80), "%s", fault)
+		// Events of claims repeat a fault, and a line of the text may hold a credential.
+		p.invalid(keyScript, "(text)", "%s", fault)
 	}
 	for i, line := range strings.Split(text, "\n") {
 		if credential.MatchString(line) {
-			p.cfg.Warnings = append(p.cfg.Warnings, fmt.Sprintf("line %d of the script seems to hold a credential: "+
-				"keep it in a Secret, and name the Secret in %s", i+1, keyEnvSecret))
+			p.cfg.Warnings = append(p.cfg.Warnings, fmt.Sprintf("line %d of the script seems to hold a "+
+				"credential: keep it in a Secret, and name the Secret in %s", i+1, keyEnvSecret))
 			break
 		}
 	}
@@ -72,7 +70,8 @@ func scriptFault(text string) string {
 	case !strings.HasPrefix(text, "#!") || len(words) == 0:
 		return first
 	case strings.Contains(text, "\r"):
-		return "its lines end with CR LF, and no interpreter has a carriage return in its name: save the text with LF alone"
+		return "its lines end with CR LF, and no interpreter has a carriage return in its name: " +
+			"save the text with LF alone"
 	case !path.IsAbs(words[0]):
 		return first + ", by its absolute path"
 	default:
@@ -86,10 +85,12 @@ func foldFault(text string, words []string) string {
 	shebang, rest, _ := strings.Cut(text, "\n")
 	switch {
 	case strings.TrimSpace(rest) == "":
-		return "it has one line only. If the file has more, they were folded: write script: | instead of script: >"
+		return "it has one line only. If the file has more, they were folded: " +
+			"write script: | instead of script: >"
 	case len(words) > 2 && words[1] != "-S" || len(shebang) > maxShebang:
-		return "its first line has more than one argument, which Linux passes on as one. If the file has line breaks there, " +
-			"they were folded: write script: | instead of script: >. Otherwise use one argument, or #!/usr/bin/env -S"
+		return "its first line has more than one argument, which Linux passes on as one. If the file has " +
+			"line breaks there, they were folded: write script: | instead of script: >. Otherwise use one " +
+			"argument, or #!/usr/bin/env -S"
 	default:
 		return ""
 	}
@@ -104,8 +105,8 @@ func (p *parser) imageOf() string {
 		return own
 	}
 	if p.of.ScriptImage == "" {
-		p.faults = append(p.faults, field.Required(at(keyImage),
-			"the dispatcher has no image for scripts: add --script-image=IMAGE to its Deployment, or name the image of the script here"))
+		p.faults = append(p.faults, field.Required(at(keyImage), "the dispatcher has no image for scripts: "+
+			"add --script-image=IMAGE to its Deployment, or name the image of the script here"))
 	}
 	return p.of.ScriptImage
 }

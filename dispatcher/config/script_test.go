@@ -101,6 +101,11 @@ func TestAScriptThatLinuxWouldNotRunAsMeantIsAFault(t *testing.T) {
 			mustFault(t, faultsOf(source(set("script", tc.text))), map[string][]string{"data[script]": {tc.want}})
 		})
 	}
+	// The events of claims repeat a fault, and a tenant reads them.
+	const login = "login=adm:hunter2"
+	if said := faultsOf(source(set("script", login+"\ntrue\n"))).ToAggregate().Error(); strings.Contains(said, "hunter2") {
+		t.Errorf("the fault repeats a line of the script: %s", said)
+	}
 	for _, fine := range []string{"#!/usr/bin/env -S bash -e -u\ntrue\n", "#!/bin/sh -e\ntrue\n", "#! /bin/sh\ntrue", text + strings.Repeat("#", 32<<10-len(text))} {
 		if faults := faultsOf(source(set("script", fine))); len(faults) > 0 {
 			t.Errorf("%.40q: %v", fine, faults.ToAggregate())

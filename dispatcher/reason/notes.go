@@ -233,10 +233,11 @@ func RetainedInDoubt(namespace, job, forget string) Note {
 
 // CouldNotStart says that the container runtime could not start the container of a run.
 func CouldNotStart(why, message string) Note {
-	remedy := "an administrator must correct the image, or command and args in the pod-template, in the class's ConfigMap"
+	remedy := "an administrator must correct the image, or command and args in the pod-template, in the " +
+		"class's ConfigMap"
 	if lacksFlex.MatchString(message) {
-		remedy = "the script's image has no program flex, which batches need: an administrator must add /bin/flex of the image flex-shell " +
-			"to it, or remove batch-size from the class's ConfigMap"
+		remedy = "the script's image has no program flex, which batches need: an administrator must add " +
+			"/bin/flex of the image flex-shell to it, or remove batch-size from the class's ConfigMap"
 	}
 	return Note{
 		fmt.Sprintf("the container runtime could not start the container (%s): %s. It has done nothing, and does not count as an attempt", why, abridge(message, mostQuoted)),
@@ -245,7 +246,8 @@ func CouldNotStart(why, message string) Note {
 }
 
 // lacksFlex is how runc and crun say that an image has no program flex.
-var lacksFlex = regexp.MustCompile("exec: \"flex\": executable file not found in \\$PATH|executable file `flex` not found in \\$PATH")
+var lacksFlex = regexp.MustCompile("exec: \"flex\": executable file not found in \\$PATH|" +
+	"executable file `flex` not found in \\$PATH")
 
 // NoInterpreter says that an image lacks the interpreter of a script, by the output.
 const NoInterpreter = "the image lacks the interpreter in the first line of the script: an administrator " +
