@@ -1,23 +1,43 @@
 #!/bin/bash
-# A provisioner in plain bash: one directory per claim, on the node that the scheduler selected.
+# Serves directories of nodes: one for each claim, on the node that the scheduler selected.
+# It reads one key of its config: base-dir, the directory of the node that holds all volumes.
+# Each run may be repeated, wherever an earlier one was killed. A delete is safe while pods write.
+# No size is enforced: a pod can fill the file system of its node.
 set -euo pipefail
 
+# A config without the key is for an administrator. It is reported before anything is created.
 flex need base-dir
+
 # The dispatcher chooses the PV's name, pvc-UID. No text of a user becomes part of a path.
 dir=$FLEX_BASE_DIR/${FLEX_PV_NAME:?}
 
+# provision creates the directory, and then the PV that names it.
 provision() {
-  [ "$FLEX_VOLUME_MODE" = Filesystem ] || flex refuse "a directory cannot be a raw block device: request volumeMode Filesystem"
+  # A claim that cannot be served is refused first, so that nothing is left of it.
+  [ "$FLEX_VOLUME_MODE" = Filesystem ] ||
+    flex refuse "a directory cannot be a raw block device: request volumeMode Filesystem"
   case $FLEX_ACCESS_MODES in
-    *ReadWriteMany* | *ReadOnlyMany*) flex refuse "a directory is available on one node only: request ReadWriteOnce" ;;
+    *ReadWriteMany* | *ReadOnlyMany*)
+      flex refuse "a directory is available on one node only: request ReadWriteOnce"
+      ;;
   esac
+
+  # An earlier run may have created it, and may have been killed here. Then -p makes this a success.
   mkdir -p "$dir"
-  chmod 0777 "$dir" # pods write there as any user
+
+  # Pods write there as any user.
+  chmod 0777 "$dir"
+
+  # The PV comes last, since a claim is bound to it at once: the directory must be there by then.
   flex pv --local "$dir"
 }
 
 case $1 in
   provision) provision ;;
-  delete) flex empty "$dir" ;; # its pods may still write there
-  *) echo "this image supports the verbs provision and delete, not $1"; exit 64 ;;
+  # Its pods may still write there. So no path is walked, and no link of a pod is followed.
+  delete) flex empty "$dir" ;;
+  *)
+    echo "this image supports the verbs provision and delete, not $1"
+    exit 64
+    ;;
 esac

@@ -1,23 +1,33 @@
 #!/bin/bash
-# A provisioner that reads nothing but its environment, as in the original design: it writes the PV of a
-# directory that the NFS server of its config exports. It notes every variable on the PV as the annotation
-# e2e/NAME, so that a test can read them; a real provisioner must not write tokens anywhere.
+# Serves directories of an NFS server by nothing but its environment, as in the original design.
+# It reads one key of its config, use-nfs-server, and writes the PV by kubectl.
+# It notes every variable on the PV as the annotation e2e/NAME, so that a test can read them. A real
+# provisioner must not write its token anywhere. It creates nothing else, and deletes nothing.
 set -euo pipefail
 
-[ "$1" = provision ] || { echo "this image supports the verb provision, not $1"; exit 64; }
+if [ "$1" != provision ]; then
+  echo "this image supports the verb provision, not $1"
+  exit 64
+fi
 
 # kubectl would ask the API server through the proxy that a cluster may give its pods.
 unset HTTPS_PROXY https_proxy
 
+# The variables of the contract, each as an annotation.
 seen=()
-for name in "${!FLEX_@}"; do seen+=("e2e/$name=${!name}"); done
+for name in "${!FLEX_@}"; do
+  seen+=("e2e/$name=${!name}")
+done
 
-# write prints nothing: what it writes has a token in it.
+# write creates the PV. It prints nothing: what it writes has a token in it. If it cannot create the
+# PV, an earlier run may have done so, and that is a success. The UID is in the PV's name.
 write() {
-  kubectl create --raw '/api/v1/persistentvolumes?fieldValidation=Strict' -f - >/dev/null ||
-    kubectl get --raw "/api/v1/persistentvolumes/$FLEX_PV_NAME" >/dev/null
+  local pvs=/api/v1/persistentvolumes
+  kubectl create --raw "$pvs?fieldValidation=Strict" -f - >/dev/null ||
+    kubectl get --raw "$pvs/$FLEX_PV_NAME" >/dev/null
 }
 
+# --local adds the annotations without a request.
 kubectl annotate --local -f - -o json "${seen[@]}" <<EOF | write
 apiVersion: v1
 kind: PersistentVolume
@@ -27,7 +37,12 @@ metadata:
     pv.kubernetes.io/provisioned-by: flex-provisioner.io
     flex-provisioner.io/claim-uid: "$FLEX_CLAIM_UID"
 spec:
-  claimRef: {apiVersion: v1, kind: PersistentVolumeClaim, namespace: "$FLEX_CLAIM_NAMESPACE", name: "$FLEX_CLAIM_NAME", uid: "$FLEX_CLAIM_UID"}
+  claimRef:
+    apiVersion: v1
+    kind: PersistentVolumeClaim
+    namespace: "$FLEX_CLAIM_NAMESPACE"
+    name: "$FLEX_CLAIM_NAME"
+    uid: "$FLEX_CLAIM_UID"
   storageClassName: "$FLEX_STORAGE_CLASS"
   persistentVolumeReclaimPolicy: $FLEX_RECLAIM_POLICY
   capacity: {storage: "$FLEX_SIZE"}

@@ -1,23 +1,45 @@
 #!/bin/bash
-# A provisioner in plain bash that serves a batch: directories of an NFS server, for many claims in one run
-# on a node of the storage network. It is written for one claim. flex each runs it for each claim of a batch.
+# Serves directories of an NFS server, for many claims in one run, on a node of the storage network.
+# It reads three keys of its config: base-dir, where the export is on the node, and server and
+# export, by which the nodes of the pods mount it.
+# It is written for one claim. flex each runs it for each claim of a batch.
+# Each run may be repeated, wherever an earlier one was killed. No size is enforced.
 set -euo pipefail
 [ -n "${FLEX_CLAIM_UID:-}" ] || exec flex each 8 "$0" "$@"
+
+# A config without the key is for an administrator. It is reported before anything is created.
 flex need base-dir
 
 # The dispatcher chooses the PV's name, pvc-UID. No text of a user becomes part of a path.
 dir=$FLEX_BASE_DIR/${FLEX_PV_NAME:?}
 
+# provision creates the directory, and then the PV that names it.
 provision() {
+  # A delete needs no address, so these two keys are read here.
   flex need server export
-  [ "$FLEX_VOLUME_MODE" = Filesystem ] || flex refuse "a directory cannot be a raw block device: request volumeMode Filesystem"
-  [ -d "$dir" ] || mkdir "$dir" # without -p: where the export is not mounted, the base directory does not exist
-  chmod 0777 "$dir" # pods write there as any user
-  flex pv '{"spec":{"nfs":{"server":"'"$FLEX_SERVER"'","path":"'"$FLEX_EXPORT/$FLEX_PV_NAME"'"}}}'
+
+  # A claim that cannot be served is refused first, so that nothing is left of it.
+  [ "$FLEX_VOLUME_MODE" = Filesystem ] ||
+    flex refuse "a directory cannot be a raw block device: request volumeMode Filesystem"
+
+  # An earlier run may have created it, and may have been killed here. There is no -p: where the
+  # export is not mounted, the base directory does not exist, and a run must fail there.
+  [ -d "$dir" ] || mkdir "$dir"
+
+  # Pods write there as any user.
+  chmod 0777 "$dir"
+
+  # The PV comes last, since a claim is bound to it at once: the directory must be there by then.
+  local path=$FLEX_EXPORT/$FLEX_PV_NAME
+  flex pv '{"spec":{"nfs":{"server":"'"$FLEX_SERVER"'","path":"'"$path"'"}}}'
 }
 
 case $1 in
   provision) provision ;;
-  delete) flex empty "$dir" ;; # its pods may still write there
-  *) echo "this image supports the verbs provision and delete, not $1"; exit 64 ;;
+  # Its pods may still write there. So no path is walked, and no link of a pod is followed.
+  delete) flex empty "$dir" ;;
+  *)
+    echo "this image supports the verbs provision and delete, not $1"
+    exit 64
+    ;;
 esac

@@ -1,22 +1,44 @@
 #!/bin/bash
-# A provisioner on a node without a network: it makes a directory of the export and describes the volume. The
-# dispatcher writes the PV (write-pv: dispatcher), so this one needs no token and no network.
+# Serves directories of an NFS export from a storage node that has no network.
+# It reads three keys of its config: base-dir, where the export is on the node, and nfs-server and
+# nfs-path, by which the nodes of the pods mount it.
+# It only describes the volume. The dispatcher writes the PV (write-pv: dispatcher), so a run needs
+# no token. Each run may be repeated, wherever an earlier one was killed. No size is enforced.
 set -euo pipefail
+
+# A config without the key is for an administrator. It is reported before anything is created.
 flex need base-dir
 
 # The dispatcher chooses the PV's name, pvc-UID. No text of a user becomes part of a path.
 dir=$FLEX_BASE_DIR/${FLEX_PV_NAME:?}
 
+# provision creates the directory, and then the description of its volume.
 provision() {
+  # A delete needs no address, so these two keys are read here.
   flex need nfs-server nfs-path
-  [ "$FLEX_VOLUME_MODE" = Filesystem ] || flex refuse "a directory cannot be a raw block device: request volumeMode Filesystem"
-  [ -d "$dir" ] || mkdir "$dir" # without -p: where the export is not mounted, the base directory does not exist
+
+  # A claim that cannot be served is refused first, so that nothing is left of it.
+  [ "$FLEX_VOLUME_MODE" = Filesystem ] ||
+    flex refuse "a directory cannot be a raw block device: request volumeMode Filesystem"
+
+  # An earlier run may have created it, and may have been killed here. There is no -p: where the
+  # export is not mounted, the base directory does not exist, and a run must fail there.
+  [ -d "$dir" ] || mkdir "$dir"
+
+  # Pods write there as any user.
   chmod 0777 "$dir"
-  flex pv '{"spec":{"nfs":{"server":"'"$FLEX_NFS_SERVER"'","path":"'"$FLEX_NFS_PATH/$FLEX_PV_NAME"'"}}}'
+
+  # The PV comes last, since a claim is bound to it at once: the directory must be there by then.
+  local path=$FLEX_NFS_PATH/$FLEX_PV_NAME
+  flex pv '{"spec":{"nfs":{"server":"'"$FLEX_NFS_SERVER"'","path":"'"$path"'"}}}'
 }
 
 case $1 in
   provision) provision ;;
-  delete) flex empty "$dir" ;; # its pods may still write there
-  *) echo "this image supports the verbs provision and delete, not $1"; exit 64 ;;
+  # Its pods may still write there. So no path is walked, and no link of a pod is followed.
+  delete) flex empty "$dir" ;;
+  *)
+    echo "this image supports the verbs provision and delete, not $1"
+    exit 64
+    ;;
 esac

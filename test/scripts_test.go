@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 var (
@@ -60,6 +61,82 @@ func TestScriptsOfProvisionersMakeNoNeedlessRequests(t *testing.T) {
 	}
 	if calls != 6 { // three of the environment provisioner, three of the page
 		t.Errorf("only %d calls of kubectl are found", calls)
+	}
+}
+
+// notYet are the scripts that do not yet have one statement a line.
+var notYet = []string{
+	"box.sh", "ceph-rbd-functions.sh", "ceph-rbd-provisioner.sh", "http-provisioner.sh", "iscsi-target-on-box.sh",
+	"iscsi-target-provisioner.sh", "lvm-on-box.sh", "lvm-provisioner.sh", "zfs-on-box.sh", "zfs-provisioner.sh",
+	"btrfs-provisioner.sh", "loop-attacher.sh", "loop-provisioner.sh", "nfs-provisioner.sh",
+}
+
+// A script is what its readers judge a recipe by.
+func TestScriptsHaveOneStatementALineOf100Columns(t *testing.T) {
+	for _, file := range tracked(t, ".sh") {
+		if !strings.HasPrefix(file, "scripts/") || slices.Contains(notYet, filepath.Base(file)) {
+			continue
+		}
+		script := content(t, file)
+		number := 0
+		for line := range strings.Lines(script) {
+			number++
+			if columns := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); columns > 100 {
+				t.Errorf("%s:%d has %d columns", file, number, columns)
+			}
+		}
+		for _, line := range crowded(script) {
+			t.Errorf("%s: two statements: %s", file, line)
+		}
+	}
+}
+
+// text is what is quoted in a script: its semicolons are not the shell's. Comments and escaped
+// characters are, too, so that a quote in one of them begins nothing.
+var text = regexp.MustCompile(`(?ms)\\.|'[^']*'|"(?:\\.|[^"\\])*"|(?:^|[ \t])#[^\n]*`)
+
+// oneStatement are the semicolons that join no statements: those of the shell's own words, and the
+// last one of a group.
+var oneStatement = regexp.MustCompile(`;;|; (do|then)\b|; \}`)
+
+// crowded returns the lines of a script that have two statements.
+func crowded(script string) (lines []string) {
+	code := text.ReplaceAllStringFunc(script, func(quoted string) string {
+		return "_" + strings.Repeat("\n", strings.Count(quoted, "\n"))
+	})
+	all := strings.Split(script, "\n")
+	for i, line := range strings.Split(code, "\n") {
+		if strings.Contains(oneStatement.ReplaceAllString(line, ""), ";") {
+			lines = append(lines, all[i])
+		}
+	}
+	return lines
+}
+
+func TestTwoStatementsOnALineAreFound(t *testing.T) {
+	for line, want := range map[string]bool{
+		`mkdir "$a"; mkdir "$b"`:                    true,
+		`*) echo "no"; exit 64 ;;`:                  true,
+		`[ -d "$a" ] || { mkdir "$a"; touch b; }`:   true,
+		`f() { a; b; }`:                             true,
+		`if a; then b; fi`:                          true,
+		`for a in b; do c; done`:                    true,
+		`if a; then`:                                false,
+		`for a in b; do`:                            false,
+		`f() { a; }`:                                false,
+		`{ read -r a <b; } 2>/dev/null || continue`: false,
+		`delete) flex empty "$dir" ;;`:              false,
+		`flex again "a; b" 'c; d' e\;`:              false,
+		`flex again 'it'"'"'s a; b'`:                false,
+		`# it's so; and so`:                         false,
+		`a # it's so; and so`:                       false,
+		"a='b\nc; d'":                               false,
+		"a='b\nc'; d":                               true,
+		`echo "$#"; a`:                              true,
+	} {
+		if got := crowded(line); (len(got) > 0) != want {
+			t.Errorf("%s: two statements: %q", line, got)
+		}
 	}
 }
 

@@ -251,16 +251,13 @@ func TestTheFileServerServesABatch(t *testing.T) {
 	}
 }
 
-// A recipe is to be read in one go. It has one statement a line.
-func TestScriptsAreShort(t *testing.T) {
+// flex is enough for a recipe, and kubectl would be the largest program of its image.
+func TestScriptsUseNoKubectl(t *testing.T) {
 	found, err := filepath.Glob("../../scripts/*-provisioner.sh")
 	must(t, err)
 	for _, path := range found {
 		content, err := os.ReadFile(path)
 		must(t, err)
-		if lines := strings.Count(string(content), "\n"); lines > 250 {
-			t.Errorf("%s has %d lines", path, lines)
-		}
 		if strings.Contains(string(content), "kubectl ") && !strings.Contains(path, "environment") {
 			t.Errorf("%s uses kubectl", path)
 		}

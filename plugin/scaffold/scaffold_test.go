@@ -41,7 +41,7 @@ func TestTheProvisionerIsProvokedToRefuseAClaim(t *testing.T) {
 	for kind := range kinds {
 		files := filesOf(t, kind)
 		provocations, err := conform.ReadProvocations([]byte(files["provoke.yaml"]))
-		if err != nil || *provocations["refuses"].VolumeMode != corev1.PersistentVolumeBlock || !strings.Contains(scriptOf(t, files), "[ \"$FLEX_VOLUME_MODE\" = Filesystem ] || flex refuse") {
+		if err != nil || *provocations["refuses"].VolumeMode != corev1.PersistentVolumeBlock || !strings.Contains(scriptOf(t, files), "[ \"$FLEX_VOLUME_MODE\" = Filesystem ] ||\n    flex refuse") {
 			t.Errorf("%s: %v, %v", kind, provocations, err)
 		}
 	}
