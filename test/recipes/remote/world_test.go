@@ -2,11 +2,13 @@ package remote
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -275,12 +277,27 @@ func (w *world) leaks() []string {
 			found = append(found, "the output has "+secret)
 		}
 		for _, c := range w.calls() {
-			if strings.Contains(strings.Join(c.Arguments, " "), secret) {
+			if strings.Contains(c.shown(), secret) {
 				found = append(found, fmt.Sprintf("the arguments of %s have %s", c.Name, secret))
 			}
 		}
 	}
 	return found
+}
+
+// encoded finds the program that ssh carries to a box in its arguments.
+var encoded = regexp.MustCompile(`[A-Za-z0-9+/]{64,}=*`)
+
+// shown returns the arguments of a call as every process of its machine can read them: as they are,
+// and decoded.
+func (c call) shown() string {
+	text := strings.Join(c.Arguments, " ")
+	for _, word := range encoded.FindAllString(text, -1) {
+		if decoded, err := base64.StdEncoding.DecodeString(word); err == nil {
+			text += " " + string(decoded)
+		}
+	}
+	return text
 }
 
 func (w *world) mustKeepSecrets() {
