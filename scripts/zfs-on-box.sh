@@ -1,22 +1,59 @@
 # shellcheck shell=sh
-# Runs on a Linux box with ZFS, for zfs-provisioner.sh. A volume is a data set below the parent, whose sharenfs it inherits.
+# Runs on a Linux box with ZFS, for zfs-provisioner.sh. A volume is a data set below the parent,
+# whose sharenfs it inherits. The data set has all that a run has to know: refquota and
+# refreservation are its size, and flex:note is its claim.
+#
+# Arguments: the verb, the parent, the name of the volume, its size in bytes, its note. The answer:
+# the volume's path (provision), its size (expand), a line for each volume (list).
 set -eu
-export LC_ALL=C # numbers and texts of programs are read; sshd gives a session the box's language
-PATH=$PATH:/usr/sbin:/sbin # which sshd leaves out for other users than root
-verb=$1 parent=$2 volume=$2/$3 size=$4 note=$5
-end() { code=$1 && shift && echo "claim: $*" >&2 && exit "$code"; }
-misconfigured() { echo "$*" >&2 && exit 78; }
-value() { zfs get -Hp -o value "$1" "$2"; }
-is_there() { printf '%s\n' "$all" | grep -qxF "$volume"; }
 
-room() { # BYTES
+# Numbers and messages of programs are read, and sshd gives a session the box's language.
+export LC_ALL=C
+
+# sshd leaves these out for other users than root.
+PATH=$PATH:/usr/sbin:/sbin
+
+verb=$1
+parent=$2
+volume=$2/$3
+size=$4
+note=$5
+
+# end CODE TEXT...: ends the run with a message for the claim.
+end() {
+  code=$1
+  shift
+  echo "claim: $*" >&2
+  exit "$code"
+}
+
+# misconfigured TEXT...: ends the run with a message for the administrator. Its code promises that
+# nothing was made.
+misconfigured() {
+  echo "$*" >&2
+  exit 78
+}
+
+# value PROPERTY DATASET: prints it, sizes in bytes.
+value() {
+  zfs get -Hp -o value "$1" "$2"
+}
+
+# is_there: the claim has a data set.
+is_there() {
+  printf '%s\n' "$all" | grep -qxF "$volume"
+}
+
+# room BYTES: the parent has so much room, or the run ends.
+room() {
   available=$(value available "$parent")
   [ "$available" -ge "$1" ] ||
     end 73 "the storage has no room for $size bytes:" \
       "delete volumes, or ask its administrator for more"
 }
 
-# grow also completes a volume whose last run has set the limit, and has reserved nothing.
+# grow gives the volume its size. The limit is first: if the box stops in between, the volume has
+# more promised than reserved, and the next run reserves the rest.
 grow() {
   limit=$(value refquota "$volume")
   if [ "$limit" -lt "$size" ]; then
@@ -41,36 +78,75 @@ export_path() {
       end 75 "the storage does not export the volume by NFS; the provisioner tries again"
       ;;
   esac
+  # A long path has a line of its own.
   exports=$(exportfs)
   printf '%s\n' "$exports" | grep -q "^$1\([[:space:]]\|\$\)" ||
     end 75 "the storage does not export the volume by NFS; the provisioner tries again"
 }
 
-provision() {
+# exports_volumes: the box is one whose data sets can be exported. Later misconfigured would be
+# wrong, since it promises that nothing was made.
+exports_volumes() {
   case $(value mountpoint "$parent") in
     /*) ;;
-    *) misconfigured "the data set $parent has no mountpoint: set it, or correct the key parent" ;;
+    *)
+      misconfigured "the data set $parent has no mountpoint: set it, or correct the key parent"
+      ;;
   esac
   [ "$(value sharenfs "$parent")" != off ] ||
-    misconfigured "the data set $parent is not exported: set its sharenfs, or correct the key parent"
-  # zfs shares by this program. Later 78 would be wrong, since it says that nothing was made.
+    misconfigured "the data set $parent is not exported:" \
+      "set its sharenfs, or correct the key parent"
+  # zfs shares by this program.
   command -v exportfs >/dev/null ||
     misconfigured "the box has no exportfs: install nfs-kernel-server"
+}
+
+provision() {
+  exports_volumes
+
+  # One command creates the data set with its size and its note.
   if ! is_there; then
     room "$size"
     zfs create -o "refquota=$size" -o "refreservation=$size" -o "flex:note=$note" "$volume"
   fi
-  # A box that stops between has a data set without its properties.
-  [ "$(value flex:note "$volume")" != - ] || zfs set "flex:note=$note" "$volume"
+
+  # A box that stopped during the creation has a data set without its properties.
+  [ "$(value flex:note "$volume")" != - ] ||
+    zfs set "flex:note=$note" "$volume"
   grow
-  # A data set that was created may not be mounted. What pods write would be in the parent, without a limit.
-  [ "$(value mounted "$volume")" = yes ] || zfs mount "$volume"
+
+  # A data set that was created may not be mounted. What pods write would be in the parent, without
+  # a limit.
+  [ "$(value mounted "$volume")" = yes ] ||
+    zfs mount "$volume"
   path=$(value mountpoint "$volume")
-  chmod 0777 "$path" # pods write there as any user
+
+  # Pods write there as any user.
+  chmod 0777 "$path"
+
+  # The path is printed last: there is no PV before the box exports it.
   export_path "$path"
   echo "$path"
 }
 
+expand() {
+  grow
+  value refquota "$volume"
+}
+
+# delete also succeeds if an earlier run has deleted the data set. A schedule of the box may have
+# made snapshots: -r deletes them, too.
+delete() {
+  ! is_there ||
+    zfs destroy -r "$volume"
+}
+
+list() {
+  zfs list -Hp -d 1 -o name,refquota,creation,flex:note "$parent"
+}
+
+# main runs the verb. It reads the parent first: a parent that cannot be read is not one without
+# data sets, and delete would take the volume for deleted.
 main() {
   all=$(zfs list -H -d 1 -o name "$parent" 2>&1) || case $all in
     *"dataset does not exist"*)
@@ -83,24 +159,23 @@ main() {
       ;;
   esac
   case $verb in
-    provision) provision ;;
-    expand)
-      grow
-      value refquota "$volume"
-      ;;
-    delete) ! is_there || zfs destroy -r "$volume" ;; # with the snapshots that a schedule may have made
-    list) zfs list -Hp -d 1 -o name,refquota,creation,flex:note "$parent" ;;
+    provision | expand | delete | list) "$verb" ;;
   esac
 }
 
-# A run whose connection has ended may still be at work, and would undo what its successor does.
+# A run whose connection has ended may still be at work, and would undo what its successor does. So
+# each run that changes something takes the lock.
 if [ "$verb" != list ]; then
-  umask 077 # whoever can open the file can lock it
+  # Any user who can open the file can lock it.
+  umask 077
   exec 9>/run/flex-zfs
   flock -w 60 9 ||
     end 75 "another run has been at work on the storage for a minute; the provisioner tries again"
+
   # This fails if the connection has ended meanwhile. Such a run has a successor, which does not
   # know of it.
   echo flex-on-box
 fi
-main 9>&- # what a program starts would keep the lock
+
+# What a program starts would keep the lock, so none inherits it.
+main 9>&-
