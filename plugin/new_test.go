@@ -46,7 +46,8 @@ func TestANewProvisionerIsValid(t *testing.T) {
 				serving.ConfigNamespaces = append(serving.ConfigNamespaces, further)
 			}
 		}
-		v, err := plugin.Validate([]string{filepath.Join(name, name+".yaml")}, nil, serving)
+		files := &plugin.Files{Names: []string{filepath.Join(name, name+".yaml")}, Serving: serving}
+		v, err := plugin.Validate(files)
 		if err != nil {
 			t.Fatal(err)
 		}

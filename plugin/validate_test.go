@@ -42,7 +42,11 @@ data:
 // validated returns what is found in manifests.
 func validated(t *testing.T, text string) plugin.Validated {
 	t.Helper()
-	v, err := plugin.Validate([]string{"-"}, strings.NewReader(text), options.Serving{Provisioner: contract.ProvisionerName, Namespace: options.ConfigNamespace})
+	v, err := plugin.Validate(&plugin.Files{
+		Names: []string{"-"}, Stdin: strings.NewReader(text), Serving: options.Serving{
+			Provisioner: contract.ProvisionerName, Namespace: options.ConfigNamespace,
+		},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +71,8 @@ func TestFaultsOfAConfigAreFoundInItsFile(t *testing.T) {
 		"a class of another provisioner":    {strings.ReplaceAll(filer, "%s", "") + strings.ReplaceAll(class, "%s", "example.com/other"), "example.com/other"},
 		"a namespace of no dispatcher":      {inNamespace("namespace: team"), "only those of flex-provisioner. Remedy: add its Deployment to the files"},
 		"one that this dispatcher lacks":    {inNamespace("namespace: team") + allowing, "Remedy: add --config-namespaces=team to its Deployment"},
-		"no namespace":                      {inNamespace("annotations: {}"), "Remedy: add metadata.namespace: flex-provisioner"},
+		"a class elsewhere, no namespace":   {inNamespace("annotations: {}") + strings.ReplaceAll(class, "%s", ofTeam), "Remedy: add metadata.namespace: team to the ConfigMap"},
+		"another config of the class":       {strings.ReplaceAll(filer, "%s", "") + "---" + strings.Replace(script, "name: filer", "name: other", 1), "the dispatcher uses neither"},
 		"a class with another namespace":    {strings.ReplaceAll(filer, "%s", "") + strings.ReplaceAll(class, "%s", ofTeam), "flex-provisioner.io/config-namespace=flex-provisioner"},
 		"a script, without its dispatcher":  {script, ""},
 		"one for a dispatcher without it":   {script + allowing, "add --script-image=IMAGE to its Deployment"},
