@@ -54,6 +54,12 @@ func (p *parser) script() {
 			break
 		}
 	}
+	if line := lineOfAddress(text); line > 0 {
+		p.cfg.Warnings = append(p.cfg.Warnings, fmt.Sprintf("line %d of the script seems to hold an "+
+			"address, a device or a pool. Addresses are keys. Write an address, a path or a pool as a "+
+			"key of the ConfigMap, and read its variable. A script that holds an address itself would "+
+			"take a corrected delete to another storage", line))
+	}
 }
 
 // scriptFault returns why Linux would not run a text as it was meant, or nothing.
