@@ -1,86 +1,188 @@
 #!/bin/bash
-# A provisioner in plain bash: one directory per claim below an NFS export that its pods mount at /export. The
-# classes that it serves differ by parameters alone: configmaps/nfs.yaml, configmaps/nfs-tiers.yaml.
-# A directory does not limit how much is written into it, and files that pods wrote as another user cannot be removed.
-# The server must provide for both: by quotas, and by all_squash. With quota: btrfs (configmaps/nfs-btrfs.yaml) the pods
-# are root on the server, /export is its btrfs, and a claim has a subvolume there with its size as the limit.
+# Serves directories of an NFS export, which its pods mount at /export: one for each claim. Its
+# classes differ by parameters alone: configmaps/nfs.yaml, nfs-tiers.yaml and nfs-btrfs.yaml.
+# It reads nfs-server and nfs-path of the config, directory and directory-mode of the class, and
+# quota. With quota: btrfs its pods are root on the server, /export is the server's btrfs, and a
+# claim has a subvolume there with its size as the limit. Without, the server must limit sizes by
+# its own quotas, and must map all users to one (all_squash), or deletes would fail.
 set -euo pipefail
 
-# One part of the path comes from the administrator (the class's parameter directory), the other from the dispatcher
-# (pvc-UID). No text of a user is part of it.
+# What an administrator can write wrongly is refused before anything is created.
 below=${FLEX_DIRECTORY:-volumes}
-case $below in
-  /* | *..* | *[\"\\]*) flex misconfigured "the parameter directory is $below: it must be below the export" ;;
-esac
 mode=${FLEX_DIRECTORY_MODE:-0777}
-[[ $mode =~ ^[0-7]{3,4}$ ]] || flex misconfigured "the parameter directory-mode is $mode: it must be octal"
-[[ ${FLEX_QUOTA:=none} =~ ^(none|btrfs)$ ]] || flex misconfigured "quota is $FLEX_QUOTA: it must be btrfs, or absent"
-place=$below/${FLEX_PV_NAME:?} dir=/export/$place aside=/export/$below/.new-$FLEX_PV_NAME
+quota=${FLEX_QUOTA:-none}
+case $below in
+  /* | *..* | *[\"\\]*)
+    flex misconfigured "the parameter directory is $below: it must be below the export"
+    ;;
+esac
+[[ $mode =~ ^[0-7]{3,4}$ ]] ||
+  flex misconfigured "the parameter directory-mode is $mode: it must be octal"
+[[ $quota =~ ^(none|btrfs)$ ]] ||
+  flex misconfigured "quota is $quota: it must be btrfs, or absent"
+
+# One part of the path comes from the administrator (the class's parameter directory), the other
+# from the dispatcher (pvc-UID). No text of a user is part of it.
+place=$below/${FLEX_PV_NAME:?}
+dir=/export/$place
+
+# A subvolume has this name until it has its limit. No PV has such a name.
+aside=/export/$below/.new-$FLEX_PV_NAME
+
 # With a limit below 128 KiB a subvolume cannot have one file: btrfs counts its own blocks.
 size=$((${FLEX_SIZE:-0} < 1048576 ? 1048576 : FLEX_SIZE))
 
-room() { [ $(($(stat -f -c '%a*%S' /export))) -ge "$1" ] || flex full "the server has less than $1 bytes free"; } # BYTES
-# alone waits for what the other runs of the server change, until file 9 is closed: one that the kubelet has not ended yet would undo its successor's work.
-alone() { exec 9</export; flock -w 60 9 || flex again "another run has been at work on the server for a minute; the provisioner tries again"; }
+# need_quotas turns on the quotas of the server's btrfs. Where there is no btrfs, nothing can be
+# created, and an administrator reads why. A volume that exists is not lost then, only not mounted:
+# its delete or its growth is tried again.
+need_quotas() {
+  local verdict=again
+  [ "$1" != provision ] || verdict=misconfigured
+  flex quota /export ||
+    flex "$verdict" "the server's /export is not on btrfs:" \
+      "an administrator has to mount one there"
+}
+
+# alone waits for what the other runs of the server change, and keeps them waiting until file 9 is
+# closed. An earlier run that the kubelet has not ended yet would undo the work of this one.
+alone() {
+  exec 9</export
+  flock -w 60 9 ||
+    flex again "another run has been at work on the server for a minute;" \
+      "the provisioner tries again"
+}
+
+# free_bytes prints how much room the server has: its free blocks, times their size.
+free_bytes() {
+  echo $(($(stat -f -c '%a*%S' /export)))
+}
+
+# need_room BYTES refuses what the server has no room for now. A limit reserves nothing.
+need_room() {
+  [ "$(free_bytes)" -ge "$1" ] || flex full "the server has less than $1 bytes free"
+}
+
 # is_subvolume reports whether the volume is one: any other directory has no limit of its own.
-is_subvolume() { [ "$(stat -c %i "$dir")" = 256 ]; }
-# limit sets the limit of a subvolume by its number: one that is full refuses a limit by its name.
-limit() { # BYTES DIR
+is_subvolume() {
+  [ "$(stat -c %i "$dir")" = 256 ]
+}
+
+# limit BYTES DIR sets the limit of a subvolume by its number: one that is full refuses a limit by
+# its name.
+limit() {
   local id
   id=$(btrfs inspect-internal rootid "$2")
   btrfs qgroup limit "$1" "0/$id" /export
 }
-# subvolume gives it its limit before its name: no volume is without one, wherever a run was killed.
-subvolume() {
-  room "$size"
-  flex empty "$aside" # of a run that was killed
+
+# create_subvolume gives it its limit before its name: no volume is without one, wherever a run was
+# killed. What such a run has left aside is deleted by the next one, or by the delete.
+create_subvolume() {
+  need_room "$size"
+
+  # There may be one of a run that was killed.
+  flex empty "$aside"
   btrfs subvolume create "$aside"
-  chmod "$mode" "$aside" # before the limit, which may leave no room for it
+
+  # The limit comes after the mode: it may leave no room for it.
+  chmod "$mode" "$aside"
   limit "$size" "$aside"
+
+  # From here on it is the volume.
   mv -T "$aside" "$dir"
 }
+
+# provision creates the volume, and then the PV that names it.
 provision() {
+  # A delete needs no address, so these two keys are read here.
   flex need nfs-server nfs-path
-  [ "$FLEX_VOLUME_MODE" = Filesystem ] || flex refuse "a directory cannot be a raw block device: request volumeMode Filesystem"
+
+  # A claim that cannot be served is refused first, so that nothing is left of it.
+  [ "$FLEX_VOLUME_MODE" = Filesystem ] ||
+    flex refuse "a directory cannot be a raw block device: request volumeMode Filesystem"
+
+  # This may be the first volume below the class's directory.
   mkdir -p "/export/$below"
-  case $FLEX_QUOTA in
-    none) mkdir -p "$dir"; chmod "$mode" "$dir" ;; # an earlier run may have made it
+
+  case $quota in
+    none)
+      # An earlier run may have created it, and may have been killed before its mode was set.
+      mkdir -p "$dir"
+      chmod "$mode" "$dir"
+      ;;
     btrfs)
+      # What has the volume's name is complete. Only one run at a time may look for it and create
+      # it: of two, the second would delete what the first has aside.
       alone
-      [ -d "$dir" ] || subvolume
+      [ -d "$dir" ] || create_subvolume
       exec 9<&-
+
+      # It may be of a time without quotas. A PV would promise a limit that it does not have.
       is_subvolume ||
         flex again "$FLEX_PV_NAME is a directory without a limit: an administrator must delete it"
-      btrfs filesystem sync /export # or a power cut could leave a PV without its volume
+
+      # Without this, a power cut could leave a PV without its volume.
+      btrfs filesystem sync /export
       ;;
   esac
-  flex pv '{"spec":{"nfs":{"server":"'"$FLEX_NFS_SERVER"'","path":"'"$FLEX_NFS_PATH/$place"'"}}}'
+
+  # The PV comes last, since a claim is bound to it at once: the directory must be there by then.
+  local path=$FLEX_NFS_PATH/$place
+  flex pv '{"spec":{"nfs":{"server":"'"$FLEX_NFS_SERVER"'","path":"'"$path"'"}}}'
 }
-# expand never lowers a limit. That of a directory would be the limit of all that is beside it.
+
+# expand raises the limit, and never lowers it: an earlier run may have raised it to more.
 expand() {
-  local now
+  # Without the volume there is nothing to grow, and nothing is created in its place.
   [ -d "$dir" ] || flex again "the volume does not exist: an administrator must look for it"
+
+  # The limit of a directory would be the limit of all that is beside it.
   is_subvolume || flex misconfigured "$FLEX_PV_NAME is not a subvolume: it cannot grow"
+
+  # The limit is read and raised under the lock. Otherwise an earlier run that is still at work
+  # could lower what this one has raised.
   alone
+  local now
   now=$(btrfs qgroup show -rf --raw "$dir" | awk '/^0\// { print $4 }')
-  [[ $now =~ ^[0-9]+$ ]] || now=0 # "none", since quotas have been off
+
+  # It says "none" for a volume that was created while quotas were off.
+  [[ $now =~ ^[0-9]+$ ]] || now=0
   if [ "$now" -lt "$size" ]; then
-    room $((size - now))
+    need_room $((size - now))
     now=$size
     limit "$now" "$dir"
   fi
+
+  # The limit is on the disk before the claim says the new size.
   btrfs filesystem sync /export
   flex grown "$now"
 }
 
-[ "$FLEX_QUOTA" = none ] || flex quota /export || flex "$([ "$1" = provision ] && echo misconfigured || echo again)" "the server's /export is not on btrfs: an administrator has to mount one there"
-case $1/$FLEX_QUOTA in
+# delete removes the volume, and what a run that was killed has left aside.
+delete() {
+  # A delete may come before the first provision, and must succeed then.
+  mkdir -p "/export/$below"
+
+  # Its pods may still write there. So no path is walked, and no link of a pod is followed.
+  flex empty "$dir" "$aside"
+
+  if [ "$quota" = btrfs ]; then
+    # The delete is on the disk before the PV is deleted: nothing would repeat it after a power cut.
+    btrfs filesystem sync /export
+
+    # Groups of subvolumes that were deleted earlier are left where the kernel has not removed
+    # them. If this fails, the next delete does it.
+    btrfs qgroup clear-stale /export || true
+  fi
+}
+
+[ "$quota" = none ] || need_quotas "$1"
+case $1/$quota in
   provision/*) provision ;;
   expand/btrfs) expand ;;
-  delete/*)
-    mkdir -p "/export/$below"  # so that a delete works before the first provision
-    flex empty "$dir" "$aside" # its pods may still write there
-    [ "$FLEX_QUOTA" = none ] || { btrfs filesystem sync /export; btrfs qgroup clear-stale /export || true; } # of earlier ones, where the kernel has not
+  delete/*) delete ;;
+  *)
+    echo "this image supports the verbs provision and delete, and with quota: btrfs expand, not $1"
+    exit 64
     ;;
-  *) echo "this image supports the verbs provision and delete, and with quota: btrfs expand, not $1"; exit 64 ;;
 esac
