@@ -32,9 +32,10 @@ const keyImageOfScript = "image of the script"
 // byteOrderMark is what some editors write at the beginning of a text.
 const byteOrderMark = "\ufeff"
 
-// credential is how a line of a script looks that sets a password to a fixed text.
+// credential is how a line of a script looks that sets a password to a fixed text. A path is none: it
+// is where a Secret is mounted.
 var credential = regexp.MustCompile(
-	`(?i)(password|passwd|passphrase|token|secret|api_?key)[a-z0-9_]*=["']?[^\s"'$(){}<>;|&]{6,}`)
+	`(?i)(password|passwd|passphrase|token|secret|api_?key)[a-z0-9_]*=["']?[^\s"'$(){}<>;|&/][^\s"'$(){}<>;|&]{5,}`)
 
 // script parses the text of the program that the container runs.
 func (p *parser) script() {
