@@ -134,7 +134,7 @@ vuln: build ## known vulnerabilities in the code, and in the binaries as they sh
 
 .PHONY: images
 images: deps build ## build every image FROM scratch with buildah (root)
-	@hack/images.sh recipes
+	@hack/images.sh
 
 .PHONY: release
 release: ## build all of a release into dist/: VERSION=v0.1.0, REGISTRY=registry.example/path; no root: docs/release.md

@@ -1,10 +1,10 @@
-// Package configmaps holds the provisioner ConfigMaps of the recipes. kubectl flex new makes a
-// folder of some of them.
+// Package configmaps holds a file for each class that is shipped: the StorageClass, the ConfigMap with
+// its script, and what both need. kubectl flex new makes a folder of some of them.
 package configmaps
 
 import "embed"
 
-// Files are the ConfigMaps of a storage on the network, and of directories on nodes.
+// Files are all of them.
 //
-//go:embed nfs.yaml node-directory.yaml
+//go:embed *.yaml
 var Files embed.FS

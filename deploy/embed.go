@@ -1,12 +1,11 @@
-// Package deploy holds the manifests of the dispatcher and of the recipes' classes. kubectl flex new
-// makes a folder of some of them.
+// Package deploy holds the manifests of the dispatcher. kubectl flex new reads some of them.
 package deploy
 
 import "embed"
 
-// Files are what the ConfigMaps nfs and node-directory need beside them.
+// Files are the objects that a class may meet, and what directories on nodes need beside their file.
 //
-//go:embed examples/nfs.yaml examples/node-directory.yaml node-directories/kustomization.yaml node-directories/rbac.yaml
+//go:embed base/*.yaml node-directories/*.yaml
 var Files embed.FS
 
 // DispatcherRoles are the dispatcher's permissions, which the API server of the tests grants as well.

@@ -51,7 +51,7 @@ spec:
   nodeSelector: {${4:+kubernetes.io/hostname: $4}}
   containers:
     - name: c
-      image: localhost/directory-provisioner:dev
+      image: localhost/flex-shell:dev
       command: [/bin/bash, -c, "$3"]
       volumeMounts: [{name: volume, mountPath: /data}]
   volumes: [{name: volume, persistentVolumeClaim: {claimName: $2}}]

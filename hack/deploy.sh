@@ -1,6 +1,7 @@
 #!/bin/bash
-# deploy.sh: loads the images into the lab's cluster and deploys the dispatcher and the examples. With
-# Cinder up, the Secret that names it as well. FLEX_DEPLOY names another kustomization (than deploy/node-directories), and FLEX_IMAGES=recipes more images.
+# deploy.sh: loads the images into the lab's cluster and deploys the dispatcher and three classes. With
+# Cinder up, the Secret that names it as well. FLEX_DEPLOY names another kustomization (than
+# deploy/node-directories), and with FLEX_IMAGES=recipes the nodes have the images of all recipes.
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
 # shellcheck source=../test/lab.sh
@@ -11,15 +12,17 @@ cd "$(dirname "$(readlink -f "$0")")/.."
 kubectl() { test/cluster/kubectl.sh "$@"; }
 
 say "building and loading the images"
-built=$(hack/images.sh "${FLEX_IMAGES:-}") # a process substitution would hide its failure
+images=(flex-dispatcher cinder-provisioner flex-shell custom-iscsi-provision)
+[ "${FLEX_IMAGES:-}" != recipes ] || images+=(flex-shell-disk flex-shell-ceph)
+built=$(hack/images.sh "${images[@]}") # a process substitution would hide its failure
 mapfile -t archives <<<"$built"
 test/cluster/load-image.sh "${archives[@]}"
 
 say "deploying the dispatcher"
 stamps_claims || say "this API server has no MutatingAdmissionPolicy v1: without deploy/claim-creator, images get no user name"
 deployment | kubectl apply -f - >/dev/null
-kubectl apply -f deploy/examples/cinder-iscsi.yaml -f deploy/examples/node-directory.yaml \
-  -f deploy/examples/file-server.yaml -f configmaps/ >/dev/null
+kubectl apply -f configmaps/cinder-iscsi.yaml -f configmaps/node-directory.yaml \
+  -f configmaps/file-server.yaml >/dev/null
 
 hack/cinder-secret.sh
 

@@ -42,7 +42,7 @@ docs() {
   hack/claim-of-another.sh
   run_page docs/migrate.md
   take_down
-  BACKENDS=lvm ready_for_pages recipes
+  BACKENDS=lvm ready_for_pages
   test/cluster/node.sh btrfs 1
   for page in btrfs nfs; do run_page "docs/recipes/$page.md"; done
   test/cluster/node.sh exec 1 umount -l /var/lib/flex-volumes
@@ -52,13 +52,13 @@ docs() {
   take_down
 }
 
-# ready_for_pages [recipes]: a cluster that holds the images and nothing else of ours, and what a reader has beside it.
+# ready_for_pages: a cluster that holds the images and nothing else of ours, and what a reader has beside it.
 ready_for_pages() {
   local archives built
   hack/deps.sh openstack:python3-openstackclient
   test/cluster/up.sh
   MODE=noauth test/cinder/up.sh
-  built=$(hack/images.sh "$@") # a process substitution would hide its failure
+  built=$(hack/images.sh) # a process substitution would hide its failure
   mapfile -t archives <<<"$built"
   test/cluster/load-image.sh "${archives[@]}"
 }
@@ -219,9 +219,9 @@ chart() {
 # equal_archives: flex-shell is the same image when make images builds it again.
 equal_archives() {
   local archive=$LAB_CACHE/images/flex-shell.tar
-  hack/images.sh >/dev/null
+  hack/images.sh flex-shell >/dev/null
   mv "$archive" "$TMP/flex-shell.tar"
-  hack/images.sh >/dev/null
+  hack/images.sh flex-shell >/dev/null
   cmp "$archive" "$TMP/flex-shell.tar" || die "two builds of flex-shell differ"
 }
 

@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -44,18 +43,13 @@ func newCommand() *cobra.Command {
 	return cmd
 }
 
-// shipped are the names of the project's own accounts, classes and ConfigMaps. A new provisioner of
-// such a name would have the permissions of the shipped one, or take its place.
-var shipped = strings.Fields("acme btrfs ceph-rbd cinder cinder-fc cinder-flexvolume cinder-iscsi cinder-nvmeof cinder-rbd directory file-server flex-dispatcher http iscsi-target " +
-	"isolated loop lvm nfs nfs-archive nfs-btrfs nfs-private nfs-shared nfs-tiers node-directory proprietary seed seeded-directory zfs")
-
 // writeNew writes the folder of a provisioner into the present one. The name is that of objects, and
 // of a label's value, too.
 func writeNew(name string, kind scaffold.Kind) error {
 	if faults := validation.IsDNS1123Label(name); len(faults) > 0 {
 		return fmt.Errorf("the name %s: %s", quote.Name(name), strings.Join(faults, "; "))
 	}
-	if slices.Contains(shipped, name) {
+	if scaffold.IsShipped(name) {
 		return fmt.Errorf("the name %s: is that of a provisioner of this project, whose permissions the new one would have. Remedy: use another name", name)
 	}
 	files, err := scaffold.Files(name, kind)

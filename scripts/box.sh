@@ -52,7 +52,7 @@ program() {
   # ssh itself fails with 255, so the program must not: each code from 126 on becomes 1.
   echo 'trap "[ \$? -lt 126 ] || exit 1" EXIT'
   echo "set -- $*"
-  cat "${0%/*}/on-box"
+  on_box_program
 }
 
 # on_box WORD...: runs the program on-box on the host FLEX_BOX with these arguments, and writes what

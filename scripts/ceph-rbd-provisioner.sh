@@ -2,9 +2,8 @@
 # A provisioner for Ceph by the program rbd alone: images of a pool, as static volumes of ceph-csi. The names of images are the
 # dispatcher's, and no text of a user is read as an option.
 set -euo pipefail
-[ -n "${FLEX_CLAIM_UID:-}" ] || exec flex each 4 "$0" "$@" # a batch: this script again, for each request
 # shellcheck source=ceph-rbd-functions.sh
-. "${0%/*}/functions"
+. "${0%/*}/ceph-rbd-functions.sh"
 provision() {
   case $FLEX_VOLUME_MODE$FLEX_ACCESS_MODES in
     Filesystem*Many*) flex refuse "a file system on an image can be used on one node only: request ReadWriteOnce, or volumeMode Block" ;;

@@ -2,9 +2,12 @@
 # A provisioner for a Linux box as a SAN: tgt exports a file for each claim, with a CHAP login of its own. iscsi-target-on-box.sh
 # runs on the box, over ssh, with names of the dispatcher and of the config. No text of a user becomes a word of a shell.
 set -euo pipefail
-[ -n "${FLEX_CLAIM_UID:-}" ] || exec flex each 8 "$0" "$@" # a batch: this script again, for each request
+# on_box_program prints the program that runs on the box.
+on_box_program() {
+  cat "${0%/*}/iscsi-target-on-box.sh"
+}
 # shellcheck source=box.sh
-. "${0%/*}/box"
+. "${0%/*}/box.sh"
 names directory iqn
 iqn=$FLEX_IQN:$name
 

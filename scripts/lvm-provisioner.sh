@@ -8,9 +8,12 @@
 # and its source from its first moment, and each run may die at any step: the next one finishes its
 # work.
 set -euo pipefail
-[ -n "${FLEX_CLAIM_UID:-}" ] || exec flex each 8 "$0" "$@" # a batch: this script again, for each request
+# on_box_program prints the program that runs on the box.
+on_box_program() {
+  cat "${0%/*}/lvm-on-box.sh"
+}
 # shellcheck source=box.sh
-. "${0%/*}/box"
+. "${0%/*}/box.sh"
 names volume-group pool iqn
 iqn=$FLEX_IQN:$name
 

@@ -6,9 +6,12 @@
 # the config. Promises: a volume has its size reserved and its note from its first moment, each run
 # may die at any step, and the next one finishes its work.
 set -euo pipefail
-[ -n "${FLEX_CLAIM_UID:-}" ] || exec flex each 8 "$0" "$@" # a batch: this script again, for each request
+# on_box_program prints the program that runs on the box.
+on_box_program() {
+  cat "${0%/*}/zfs-on-box.sh"
+}
 # shellcheck source=box.sh
-. "${0%/*}/box"
+. "${0%/*}/box.sh"
 flex need nfs-server
 names parent
 

@@ -16,8 +16,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// update rewrites the PrometheusRule and the plot of the performance page: make golden.
-var update = flag.Bool("update", false, "rewrite the PrometheusRule from the rules, and the plot from its table")
+// update rewrites the PrometheusRule, the plot of the performance page, and the scripts in the files
+// of the recipes: make golden.
+var update = flag.Bool("update", false, "rewrite what is made of other files")
 
 // rule is an alert of the rules, as Prometheus reads it.
 type rule struct {

@@ -221,6 +221,12 @@ func TestScriptsNameTheKeyThatTheConfigLacks(t *testing.T) {
 	}
 }
 
+// inBatches runs a script as the container of a config's script does.
+func inBatches(t *testing.T, cmd *exec.Cmd) {
+	t.Helper()
+	cmd.Path, cmd.Args = programs(t)+"/flex", append([]string{"flex", "each", "8"}, cmd.Args...)
+}
+
 func TestTheFileServerServesABatch(t *testing.T) {
 	const n = 20
 	block := func(n int, r *contract.Request) {
@@ -231,6 +237,7 @@ func TestTheFileServerServesABatch(t *testing.T) {
 	p := newPod(t, contract.Provision, n, block)
 	k := p.serve()
 	cmd, base := p.script("file-server", "provision")
+	inBatches(t, cmd)
 	if code := exitOf(t, cmd.Run()); code != contract.ExitBadRequest || len(k.pvs) != n-1 {
 		t.Fatalf("exit %d, %d PVs: %s", code, len(k.pvs), &p.says)
 	}
@@ -243,6 +250,7 @@ func TestTheFileServerServesABatch(t *testing.T) {
 	}
 	p.env["FLEX_VERB"] = "delete"
 	cmd, _ = p.script("file-server", "delete")
+	inBatches(t, cmd)
 	if code := exitOf(t, cmd.Run()); code != contract.ExitDone || len(p.results()) != n {
 		t.Errorf("exit %d: %s", code, &p.says)
 	}

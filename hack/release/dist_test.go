@@ -28,15 +28,15 @@ var dist, registryOfDist = os.Getenv("DIST"), os.Getenv("REGISTRY")
 // machines are the architectures of a release, as its programs name them.
 var machines = map[string]elf.Machine{"linux/amd64": elf.EM_X86_64, "linux/arm64": elf.EM_AARCH64}
 
-// shell is the image for scripts of configs. It has no script of its own.
+// shell is the image in which the scripts of configs run.
 const shell = "flex-shell"
 
-// scripts are the images that hold bash, each with the programs of Debian that its script calls.
-var scripts = map[string][]string{
-	"directory-provisioner": nil, "file-server-provisioner": nil, "isolated-provisioner": nil, "nfs-provisioner": nil, "seed-provisioner": nil,
-	"btrfs-provisioner": {"btrfs", "flock"}, "nfs-btrfs-provisioner": {"btrfs", "flock"}, "loop-provisioner": {"flock"}, "loop-attacher": {"losetup"},
-	"http-provisioner": {"curl", "jq"}, "iscsi-target-provisioner": {"ssh", "jq"}, "lvm-provisioner": {"ssh", "jq"}, "zfs-provisioner": {"ssh", "jq"},
-	"ceph-rbd-provisioner": {"rbd", "jq"}, shell: {"curl", "jq", "ssh"},
+// shells are the images in which scripts run, each with the programs of Debian that it has beside
+// bash, busybox and flex.
+var shells = map[string][]string{
+	shell:             {"curl", "flock", "jq", "ssh"},
+	"flex-shell-disk": {"btrfs", "curl", "flock", "jq", "losetup", "ssh"},
+	"flex-shell-ceph": {"jq", "rbd"},
 }
 
 func text(t *testing.T, name string) []byte {
@@ -101,7 +101,7 @@ func layoutOf(t *testing.T, name string) (v1.Hash, v1.ImageIndex) {
 
 func TestImagesHaveProgramsOfTheirPlatform(t *testing.T) {
 	programs := map[string][]string{"flex-dispatcher": {"flex-dispatcher"}, "cinder-provisioner": {"cinder-provisioner"}}
-	for name, more := range scripts {
+	for name, more := range shells {
 		programs[name] = []string{"bin/bash", "bin/busybox", "bin/flex"}
 		for _, program := range more {
 			programs[name] = append(programs[name], "bin/"+program)
@@ -128,11 +128,8 @@ func TestImagesHaveProgramsOfTheirPlatform(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				entrypoint := "/provision"
-				switch {
-				case name == shell:
-					entrypoint = "/bin/bash"
-				case len(want) == 1:
+				entrypoint := "/bin/bash"
+				if len(want) == 1 {
 					entrypoint = "/" + name
 				}
 				checkConfig(t, one, entrypoint)
@@ -195,7 +192,7 @@ func content(t *testing.T, one v1.Image) map[string][]byte {
 
 // A link to an applet that a busybox lacks would be found by the first run on that architecture.
 func TestBusyboxHasEachAppletThatALinkNames(t *testing.T) {
-	for _, name := range []string{"directory-provisioner", shell} {
+	for name := range shells {
 		t.Run(name, func(t *testing.T) { checkApplets(t, name) })
 	}
 }
@@ -309,7 +306,7 @@ func TestManifestsNameTheImagesOfTheRelease(t *testing.T) {
 			named[name] = true
 		}
 	}
-	if len(named) != len(scripts)+2 {
+	if len(named) != len(shells)+2 {
 		t.Errorf("only %q are named", slices.Sorted(maps.Keys(named)))
 	}
 }

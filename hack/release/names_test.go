@@ -34,7 +34,7 @@ func TestManifestsAndPagesNameTheImagesByDigest(t *testing.T) {
 		}
 	}
 	write(work+"/images",
-		"flex-dispatcher sha256:d\nflex-shell sha256:5\nnfs-provisioner sha256:e\n")
+		"flex-dispatcher sha256:d\nflex-shell sha256:5\nflex-shell-disk sha256:e\n")
 	files := map[string][2]string{
 		"deploy/base/dispatcher.yaml": {
 			"args: [--script-image=localhost/flex-shell:dev]\n",
@@ -49,16 +49,16 @@ func TestManifestsAndPagesNameTheImagesByDigest(t *testing.T) {
 			"newName: localhost/flex-dispatcher\nnewTag: dev\n",
 			"newName: registry.example/flex/flex-dispatcher\ndigest: sha256:d\n",
 		},
-		"configmaps/nfs.yaml": {
-			"  image: localhost/nfs-provisioner:dev\n",
-			"  image: registry.example/flex/nfs-provisioner@sha256:e\n",
+		"configmaps/btrfs.yaml": {
+			"  image: localhost/flex-shell-disk:dev\n",
+			"  image: registry.example/flex/flex-shell-disk@sha256:e\n",
 		},
 		"README.md": {"image: localhost/mine:dev\n", "image: localhost/mine:dev\n"},
 		"docs/configuration.md": {
 			"--script-image=localhost/flex-shell:dev\n",
 			"--script-image=registry.example/flex/flex-shell@sha256:5\n",
 		},
-		"docs/recipes/nfs.md":     {"localhost/nfs-provisioner:dev\n", "localhost/nfs-provisioner:dev\n"},
+		"docs/recipes/nfs.md":     {"localhost/flex-shell:dev\n", "localhost/flex-shell:dev\n"},
 		"deploy/chart/Chart.yaml": {"version: 0.0.0\n", "version: 0.1.0\n"},
 	}
 	for name, text := range files {

@@ -32,7 +32,7 @@ diff "$a/dist/SHA256SUMS" "$b/dist/SHA256SUMS" || die "two builds of one commit 
 hack/release/test-dist.sh "$a/dist" localhost
 
 images=$(digests "$b")
-printf x | dd of="$(find "$b/dist/images/nfs-provisioner" -size +1M | head -1)" bs=1 seek=1000 conv=notrunc status=none
+printf x | dd of="$(find "$b/dist/images/flex-shell" -size +1M | head -1)" bs=1 seek=1000 conv=notrunc status=none
 refuses "a changed byte of an image" env -C "$b/dist" sha256sum --check --quiet SHA256SUMS
 make -C "$b" release REGISTRY=registry.example/flex
 hack/release/test-dist.sh "$b/dist" registry.example/flex

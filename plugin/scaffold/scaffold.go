@@ -15,7 +15,6 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/configmaps"
 	"github.com/flex-provisioner/flex-provisioner/deploy"
-	"github.com/flex-provisioner/flex-provisioner/scripts"
 )
 
 // Kind is where the storage of a provisioner is.
@@ -29,7 +28,7 @@ const (
 
 // recipe is what a folder is made of.
 type recipe struct {
-	script    string
+	script    string // the file of configmaps whose script is taken
 	documents []documents
 	// names are those of the recipe, each with the one in its place. There NAME is the provisioner's,
 	// and TEXT is it as a value of YAML. Where script and ConfigMap are of two recipes, a key that the
@@ -46,17 +45,17 @@ type documents struct {
 
 var recipes = map[Kind]recipe{
 	Network: {
-		script:    "isolated-provisioner.sh",
-		documents: []documents{{deploy.Files, "examples/nfs.yaml", 0}, {configmaps.Files, "nfs.yaml", 0}},
+		script:    "isolated.yaml",
+		documents: []documents{{configmaps.Files, "nfs.yaml", 0}},
 		names: []string{
 			"nfs-provisioner", "NAME-provisioner", "nfs-export", "NAME-export", ": nfs\n", ": TEXT\n",
+			"flex-nfs-batch", "flex-NAME-batch", "[nfs]", "[TEXT]",
 			"\n  nfs-server: ", "\n  base-dir: /export\n  nfs-server: ",
 		},
 	},
 	Node: {
-		script: "directory-provisioner.sh",
+		script: "node-directory.yaml",
 		documents: []documents{
-			{deploy.Files, "examples/node-directory.yaml", 0},
 			{deploy.Files, "node-directories/rbac.yaml", 2}, // the ServiceAccount and its permission
 			{configmaps.Files, "node-directory.yaml", 0},
 		},
@@ -82,7 +81,7 @@ func Files(name string, kind Kind) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	script, err := read(scripts.Files, r.script)
+	script, err := r.text()
 	if err != nil {
 		return nil, err
 	}
@@ -136,22 +135,29 @@ func (r recipe) manifests(name string) (string, error) {
 	return strings.NewReplacer("NAME", name, "TEXT", value(name)).Replace(text), nil
 }
 
-// ofImage is the line of a recipe's ConfigMap that names its image, and dataOf the one at which its
-// data begin.
-var ofImage, dataOf = regexp.MustCompile(`(?m)^  image: .*\n`), regexp.MustCompile(`(?m)^data:$`)
+// beforeScript is the line of a ConfigMap after which its script stands, to the end of the file.
+const beforeScript = "\n  script: |\n"
 
-// withScript puts a script into the ConfigMap at the end of manifests, in place of its image. Flux
-// would replace each ${VARIABLE} in it, unless an annotation says otherwise.
+// text returns the recipe's script.
+func (r recipe) text() (string, error) {
+	file, err := read(configmaps.Files, r.script)
+	if err != nil {
+		return "", err
+	}
+	_, block, _ := strings.Cut(file, beforeScript)
+	return strings.ReplaceAll("\n"+block, "\n    ", "\n")[1:], nil
+}
+
+// withScript puts a script in place of the one at the end of manifests.
 func withScript(manifests, script string) string {
-	manifests = ofImage.ReplaceAllLiteralString(manifests, "")
-	manifests = dataOf.ReplaceAllLiteralString(manifests, "  annotations:\n    kustomize.toolkit.fluxcd.io/substitute: disabled\ndata:")
+	manifests, _, _ = strings.Cut(manifests, beforeScript)
 	lines := strings.Split(strings.TrimSuffix(script, "\n"), "\n")
 	for i, line := range lines {
 		if line != "" {
 			lines[i] = "    " + line
 		}
 	}
-	return manifests + "  script: |\n" + strings.Join(lines, "\n") + "\n"
+	return manifests + beforeScript + strings.Join(lines, "\n") + "\n"
 }
 
 // value returns a name as a value of YAML: 123 and no are names, too.
@@ -185,4 +191,38 @@ var flags = regexp.MustCompile(`--(allow|config-namespaces)=[^}\s]+`)
 func dispatcherFlags() ([]string, error) {
 	text, err := read(deploy.Files, "node-directories/kustomization.yaml")
 	return flags.FindAllString(text, -1), err
+}
+
+// nameOf is the name of an object, without the ending of an account, and kindOf the kinds of which a
+// provisioner has one of its own.
+var (
+	nameOf = regexp.MustCompile(`(?m)^  name: (\S+?)(-provisioner)?$`)
+	kindOf = regexp.MustCompile(`(?m)^kind: (StorageClass|ServiceAccount|ConfigMap)$`)
+)
+
+// IsShipped reports whether a name is that of an account, a class or a ConfigMap of this project. A
+// new provisioner of such a name would have the permissions of the shipped one, or take its place.
+func IsShipped(name string) bool {
+	for _, in := range []fs.FS{configmaps.Files, deploy.Files} {
+		files, err := fs.Glob(in, "*.yaml")
+		more, failed := fs.Glob(in, "*/*.yaml")
+		if err != nil || failed != nil {
+			panic("the patterns are well-formed")
+		}
+		for _, file := range append(files, more...) {
+			if text, err := read(in, file); err == nil && declares(text, name) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func declares(manifests, name string) bool {
+	for object := range strings.SplitSeq(manifests, "\n"+separator) {
+		if m := nameOf.FindStringSubmatch(object); m != nil && m[1] == name && kindOf.MatchString(object) {
+			return true
+		}
+	}
+	return false
 }

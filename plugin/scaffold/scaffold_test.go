@@ -22,10 +22,14 @@ const name = "my-filer"
 // kinds are all kinds, each with the objects of its manifests.
 var kinds = map[scaffold.Kind][]string{
 	scaffold.Network: {
-		"StorageClass my-filer", "PersistentVolume my-filer-export", "PersistentVolumeClaim my-filer-export", "ServiceAccount my-filer-provisioner",
-		"ClusterRoleBinding flex-my-filer-provisioner", "ConfigMap my-filer",
+		"StorageClass my-filer", "PersistentVolume my-filer-export", "PersistentVolumeClaim my-filer-export",
+		"ServiceAccount my-filer-provisioner", "ClusterRoleBinding flex-my-filer-provisioner",
+		"ClusterRole flex-my-filer-batch", "ClusterRoleBinding flex-my-filer-batch", "ConfigMap my-filer",
 	},
-	scaffold.Node: {"StorageClass my-filer", "ServiceAccount my-filer-provisioner", "ClusterRoleBinding flex-my-filer-provisioner", "ConfigMap my-filer"},
+	scaffold.Node: {
+		"ServiceAccount my-filer-provisioner", "ClusterRoleBinding flex-my-filer-provisioner",
+		"StorageClass my-filer", "ConfigMap my-filer",
+	},
 }
 
 func filesOf(t *testing.T, kind scaffold.Kind) map[string]string {

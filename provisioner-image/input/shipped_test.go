@@ -20,10 +20,11 @@ import (
 // Every example class of Cinder has only parameters that the image reads. The older provisioner's
 // example leads to its volume type.
 func TestExampleClassesAreRead(t *testing.T) {
-	files, err := filepath.Glob("../../deploy/examples/cinder-*.yaml")
+	files, err := filepath.Glob("../../configmaps/cinder-*.yaml")
 	if err != nil || len(files) < 5 {
 		t.Fatalf("%d examples, %v", len(files), err)
 	}
+	files = append(files, "../../deploy/examples/cinder-classic.yaml")
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			class := exampleClass(t, file)
@@ -40,7 +41,22 @@ func TestExampleClassesAreRead(t *testing.T) {
 	}
 }
 
-// exampleClass returns the class in a file of examples.
+// exampleConfig returns the ConfigMap in the file of a class.
+func exampleConfig(t *testing.T, file string) corev1.ConfigMap {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, data, _ = bytes.Cut(data, []byte("\n---\n"))
+	var config corev1.ConfigMap
+	if err := yaml.UnmarshalStrict(data, &config); err != nil || config.Kind != "ConfigMap" {
+		t.Fatalf("%s, %v", config.Kind, err)
+	}
+	return config
+}
+
+// exampleClass returns the class in such a file.
 func exampleClass(t *testing.T, file string) storagev1.StorageClass {
 	t.Helper()
 	data, err := os.ReadFile(file)
@@ -69,7 +85,7 @@ func TestThePageAsksForTheAttacherOfEachCSIDriver(t *testing.T) {
 			t.Errorf("the section %q does not say that a csi-attacher must run", strings.TrimSpace(heading))
 		}
 	}
-	for _, file := range []string{"deploy/examples/cinder-rbd", "deploy/examples/cinder-nvmeof", "configmaps/cinder-rbd", "configmaps/cinder-nvmeof"} {
+	for _, file := range []string{"configmaps/cinder-rbd", "configmaps/cinder-nvmeof"} {
 		if data, err := os.ReadFile("../../" + file + ".yaml"); err != nil || !bytes.Contains(data, []byte("csi-attacher must run")) {
 			t.Errorf("%s.yaml does not say that a csi-attacher must run, %v", file, err)
 		}
@@ -108,13 +124,9 @@ func TestEveryShippedConfigServesBatchesAndMay(t *testing.T) {
 		t.Fatalf("%d configs, %v", len(files), err)
 	}
 	for _, file := range files {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var config corev1.ConfigMap
-		if err := yaml.UnmarshalStrict(data, &config); err != nil || config.Data["batch-size"] != "32" {
-			t.Errorf("%s: batch-size %q, %v", file, config.Data["batch-size"], err)
+		config := exampleConfig(t, file)
+		if config.Data["batch-size"] != "32" {
+			t.Errorf("%s: batch-size %q", file, config.Data["batch-size"])
 		}
 		_, names, _ := strings.Cut(string(role), "resourceNames: [")
 		names, _, _ = strings.Cut(names, "]")
@@ -126,15 +138,11 @@ func TestEveryShippedConfigServesBatchesAndMay(t *testing.T) {
 
 // After a growth csi-driver-nvmf would fail to mount the volume.
 func TestVolumesOverNVMeAreNotOfferedGrowth(t *testing.T) {
-	data, err := os.ReadFile("../../configmaps/cinder-nvmeof.yaml")
-	if err != nil {
-		t.Fatal(err)
+	const file = "../../configmaps/cinder-nvmeof.yaml"
+	if config := exampleConfig(t, file); config.Data["verbs"] != "provision,delete,list" {
+		t.Errorf("the config serves %q", config.Data["verbs"])
 	}
-	var config corev1.ConfigMap
-	if err := yaml.UnmarshalStrict(data, &config); err != nil || config.Data["verbs"] != "provision,delete,list" {
-		t.Errorf("the config serves %q, %v", config.Data["verbs"], err)
-	}
-	if class := exampleClass(t, "../../deploy/examples/cinder-nvmeof.yaml"); class.AllowVolumeExpansion != nil {
+	if class := exampleClass(t, file); class.AllowVolumeExpansion != nil {
 		t.Errorf("the class says allowVolumeExpansion: %t", *class.AllowVolumeExpansion)
 	}
 }

@@ -69,13 +69,13 @@ func (l lab) manifests(way, tag string, replicas int) string {
 // are replaced.
 func (l lab) class() {
 	l.Helper()
-	l.kubectl("apply", "-f", repository+"/deploy/examples/cinder-iscsi.yaml", "-f", repository+"/configmaps/cinder-iscsi.yaml")
+	l.kubectl("apply", "-f", repository+"/configmaps/cinder-iscsi.yaml")
 	l.kubectl("--namespace", "flex-provisioner", "patch", "configmap", "cinder-iscsi", "--type=merge", "--patch", `{"data": {"max-parallel": "2", "batch-size": null}}`)
 }
 
 func (l lab) noClass() {
 	l.Helper()
-	l.kubectl("delete", "-f", repository+"/deploy/examples/cinder-iscsi.yaml", "-f", repository+"/configmaps/cinder-iscsi.yaml")
+	l.kubectl("delete", "-f", repository+"/configmaps/cinder-iscsi.yaml")
 }
 
 // nothingIsLeft checks that no object of the project exists.

@@ -13,10 +13,10 @@ import (
 // Images that hack/images.sh builds.
 const (
 	cinderImage = "localhost/cinder-provisioner:dev"
-	bashImage   = "localhost/directory-provisioner:dev" // has a shell, wget and kubectl too
+	bashImage   = "localhost/custom-iscsi-provision:dev" // has a shell, wget, flex and kubectl
 )
 
-// Classes of deploy/examples.
+// Classes that hack/deploy.sh has applied.
 const (
 	cinderClass    = "cinder-iscsi"
 	directoryClass = "node-directory"

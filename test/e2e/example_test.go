@@ -17,11 +17,11 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// apply applies the documents of deploy/examples/NAME.yaml as they are shipped, all but those of
-// the kinds given, and deletes them when the test's claims no longer exist.
+// apply applies the documents of configmaps/NAME.yaml as they are shipped, all but those of the
+// kinds given, and deletes them when the test's claims no longer exist.
 func (w *world) apply(name string, without ...string) {
 	w.t.Helper()
-	w.applyFile("../../deploy/examples/"+name+".yaml", without...)
+	w.applyFile("../../configmaps/"+name+".yaml", without...)
 }
 
 // applyFile does so with any file.
@@ -54,7 +54,7 @@ func TestOlderProvisionersExampleProvisions(t *testing.T) {
 	equal(t, "the documents of the example", len(docs), 2)
 	w.remove(func() {
 		w.deleteClass(cinderClass)
-		w.must(kubectl(w.ctx(), "", "apply", "-f", "../../deploy/examples/cinder-iscsi.yaml"), "deploy the class again")
+		w.must(kubectl(w.ctx(), "", "apply", "-f", "../../configmaps/cinder-iscsi.yaml"), "deploy the class again")
 	})
 	w.deleteClass(cinderClass)
 	w.must(kubectl(w.ctx(), docs[0], "apply", "-f", "-"), "apply the class")
@@ -92,10 +92,13 @@ func documents(w *world, file string) []string {
 	return out
 }
 
-// exampleConfig is a ConfigMap of configmaps/FILE.yaml. hack/deploy.sh has applied them all.
+// exampleConfig is the ConfigMap of this name in configmaps/FILE.yaml.
 func (w *world) exampleConfig(file, name string) *corev1.ConfigMap {
 	w.t.Helper()
 	for _, doc := range documents(w, "../../configmaps/"+file+".yaml") {
+		if !strings.Contains("\n"+doc, "\nkind: ConfigMap\n") {
+			continue
+		}
 		var cm corev1.ConfigMap
 		w.must(yaml.UnmarshalStrict([]byte(doc), &cm), "read "+file)
 		if cm.Name == name {

@@ -38,6 +38,7 @@ func TestSeededDirectoryIsAnnouncedBeforeItsClaimIsBound(t *testing.T) {
 		class.VolumeBindingMode = new(storagev1.VolumeBindingWaitForFirstConsumer)
 	})
 	url, received := w.receiver("data")
+	w.apply("seeded-directory", "StorageClass") // its ConfigMap seed
 	w.copyOf(w.exampleConfig("seeded-directory", "seeded-directory"), func(data map[string]string) { data["notify-url"] = url })
 	claim := w.claim(w.ns, "data")
 	w.pod(shell("reader", "node2", "cat /data/README; echo; grep workers /data/settings.ini; echo more >/data/own", claim))

@@ -15,6 +15,9 @@ import (
 	"syscall"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
+
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/test/recipes/kube"
 )
@@ -50,13 +53,13 @@ type end struct {
 	out, message string
 }
 
-// edition changes a script of an image, so that a test can show that it would find a fault.
+// edition changes a script, so that a test can show that it would find a fault.
 type edition struct{ from, to string }
 
 func newWorld(t *testing.T, r recipe, editions ...edition) *world {
 	t.Helper()
 	w := &world{t: t, dir: t.TempDir(), recipe: r, properties: map[string]string{"box": "root@box"}}
-	for _, dir := range []string{"image", "etc/secret", "account", "bin", "programs", "box/conf.d", "box/volumes", "box/lio/iscsi", "box/rtslib", "tmp"} {
+	for _, dir := range []string{"etc/secret", "account", "bin", "programs", "box/conf.d", "box/volumes", "box/lio/iscsi", "box/rtslib", "tmp"} {
 		must(t, os.MkdirAll(filepath.Join(w.dir, dir), 0o755))
 	}
 	self, err := os.Executable()
@@ -81,41 +84,35 @@ func newWorld(t *testing.T, r recipe, editions ...edition) *world {
 	return w
 }
 
-// install copies the scripts into the image, with the paths of this world.
+// install writes the script of the recipe's ConfigMap, with the paths of this world.
 func (w *world) install(editions []edition) {
 	w.t.Helper()
-	files := map[string]string{w.recipe.name + "-provisioner.sh": "provision"}
-	if w.recipe.name == "ceph-rbd" {
-		files["ceph-rbd-functions.sh"] = "functions"
-	}
-	if w.recipe.overSSH {
-		files["box.sh"], files[w.recipe.name+"-on-box.sh"] = "box", "on-box"
-	}
-	var all string
-	for from, to := range files {
-		text, err := os.ReadFile(filepath.Join(repository, "scripts", from))
-		must(w.t, err)
-		all += string(text)
-		for _, e := range editions {
-			text = bytes.ReplaceAll(text, []byte(e.from), []byte(e.to))
-		}
-		for _, path := range [][2]string{
-			{"/etc/flex", "etc"},
-			{"/etc/tgt/conf.d", "box/conf.d"},
-			{"/sys/kernel/config/target", "box/lio"},
-			{"/run/flex-", "box/flex-"},
-			{"/etc/rtslib-fb-target", "box/rtslib"},
-		} {
-			text = bytes.ReplaceAll(text, []byte(path[0]), []byte(filepath.Join(w.dir, path[1])))
-		}
-		w.write("image/"+to, string(text))
-	}
+	text := scriptOf(w.t, w.recipe.name)
 	for _, e := range editions {
-		if !strings.Contains(all, e.from) {
-			w.t.Fatalf("no script has %q", e.from)
+		if !strings.Contains(text, e.from) {
+			w.t.Fatalf("the script has no %q", e.from)
 		}
+		text = strings.ReplaceAll(text, e.from, e.to)
 	}
-	must(w.t, os.Chmod(filepath.Join(w.dir, "image/provision"), 0o755))
+	w.write("script", strings.NewReplacer(
+		"/etc/flex", filepath.Join(w.dir, "etc"),
+		"/etc/tgt/conf.d", filepath.Join(w.dir, "box/conf.d"),
+		"/sys/kernel/config/target", filepath.Join(w.dir, "box/lio"),
+		"/run/flex-", filepath.Join(w.dir, "box/flex-"),
+		"/etc/rtslib-fb-target", filepath.Join(w.dir, "box/rtslib"),
+	).Replace(text))
+	must(w.t, os.Chmod(filepath.Join(w.dir, "script"), 0o755))
+}
+
+// scriptOf returns the script of a recipe, as its file has it.
+func scriptOf(t *testing.T, recipe string) string {
+	t.Helper()
+	file, err := os.ReadFile(filepath.Join(repository, "configmaps", recipe+".yaml"))
+	must(t, err)
+	objects := strings.Split(string(file), "\n---\n")
+	var config corev1.ConfigMap
+	must(t, yaml.UnmarshalStrict([]byte(objects[len(objects)-1]), &config))
+	return config.Data["script"]
 }
 
 func (w *world) write(name, content string) {
@@ -205,7 +202,7 @@ func (w *world) start(call int, verb contract.Verb, requests ...contract.Request
 	w.runs++
 	message := filepath.Join(w.dir, fmt.Sprintf("message-%d", w.runs))
 	must(w.t, os.WriteFile(message, nil, 0o600))
-	cmd := exec.CommandContext(w.t.Context(), filepath.Join(w.dir, "image/provision"), string(verb))
+	cmd := exec.CommandContext(w.t.Context(), flex(), "each", "8", filepath.Join(w.dir, "script"), string(verb)) // as the container
 	cmd.Env = append(w.environment(verb, requests), fmt.Sprintf("%s=%d", killVariable, call), "FLEX_TERMINATION_LOG="+message)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	var out bytes.Buffer
