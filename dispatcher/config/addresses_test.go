@@ -8,8 +8,8 @@ import (
 )
 
 // addressesAreKeys is what a warning and the page say of them.
-const addressesAreKeys = "Write an address, a path or a pool as a key of the ConfigMap, and read its " +
-	"variable. A script that holds an address itself would take a corrected delete to another storage."
+const addressesAreKeys = "Write an address, a path or a pool as a key of the ConfigMap, and read " +
+	"its variable. A script that holds an address itself would take a corrected delete to another storage."
 
 // warnedOfAddress reports whether a script has the warning.
 func warnedOfAddress(t *testing.T, script string) (string, bool) {
@@ -64,20 +64,24 @@ func TestAnAddressInAScriptIsWarnedOf(t *testing.T) {
 	}
 }
 
-// The warning names the line, repeats none of it, since it may hold a login, and says what the page
-// says.
-func TestTheWarningOfAnAddressSaysWhatThePageSays(t *testing.T) {
+// The warning names the line, repeats none of it, since it may hold a login, and says what the pages
+// say.
+func TestTheWarningOfAnAddressSaysWhatThePagesSay(t *testing.T) {
 	said, _ := warnedOfAddress(t, text+"\napi=https://admin:hunter2@filer.example\n")
 	if !strings.HasPrefix(said, "line 5 of the script ") || strings.Contains(said, "hunter2") {
 		t.Errorf("the warning is %s", said)
 	}
-	page, err := os.ReadFile("../../docs/configuration.md")
-	if err != nil {
-		t.Fatal(err)
+	places := map[string]string{"the warning": said + "."}
+	for _, file := range []string{"../../docs/configuration.md", "../../docs/contract.md"} {
+		page, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		places[file] = string(page)
 	}
-	for place, words := range map[string]string{"warning": said + ".", "page": string(page)} {
+	for place, words := range places {
 		if !strings.Contains(strings.Join(strings.Fields(words), " "), addressesAreKeys) {
-			t.Errorf("the %s does not say %q", place, addressesAreKeys)
+			t.Errorf("%s does not say %q", place, addressesAreKeys)
 		}
 	}
 }
