@@ -327,8 +327,12 @@ var strict = serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).
 
 // decode adds an object, or those of a list.
 func (m *manifests) decode(at place, raw []byte) error {
-	obj, _, err := strict.Decode(raw, nil, nil)
+	obj, kind, err := strict.Decode(raw, nil, nil)
 	switch {
+	case runtime.IsNotRegisteredError(err) && kind.Group == corev1.GroupName:
+		return fmt.Errorf("there is no kind %s of apiVersion %s. "+
+			"Remedy: correct them, as kind: ConfigMap and apiVersion: v1",
+			quote.Name(kind.Kind), quote.Name(kind.Version))
 	case runtime.IsNotRegisteredError(err):
 		return nil // of another project
 	case runtime.IsMissingKind(err), runtime.IsMissingVersion(err):

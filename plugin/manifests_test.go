@@ -77,6 +77,7 @@ func TestFilesAreReadAsKubectlReadsThem(t *testing.T) {
 		"list.yaml":        list,
 		"nested.yml":       `{"apiVersion": "v1", "kind": "List", "items": [` + list + `]}`,
 		"comments.yaml":    "# nothing\n",
+		"mark.yaml":        "\ufeff" + strings.Join(all, documents),
 	}
 	files["lists.yaml"] = `{"apiVersion": "v1", "kind": "ConfigMapList", "items": [` +
 		configJSON + `]}` + documents + strings.Join(all[1:], documents)
@@ -89,6 +90,7 @@ func TestFilesAreReadAsKubectlReadsThem(t *testing.T) {
 		"a pattern":              {"--filename=one/[a-b].y*ml", "--filename=one/*.json"},
 		"documents":              {"--filename=documents.yaml"},
 		"documents of Windows":   {"--filename=windows.yaml"},
+		"a byte order mark":      {"--filename=mark.yaml"},
 		"a stream of JSON":       {"--filename=stream.json"},
 		"a list":                 {"--filename=list.yaml"},
 		"a list of ConfigMaps":   {"--filename=lists.yaml"},
@@ -125,6 +127,7 @@ func TestAFileThatCannotBeReadIsNamedWithItsLine(t *testing.T) {
 	for name, change := range map[string][2]string{
 		"number.yaml": {`"verbs"`, `"max-parallel": 3, "verbose": true, "list": [1], "verbs"`},
 		"field.yaml":  {`"labels"`, `"lables"`},
+		"case.yaml":   {"ConfigMap", "Configmap"},
 		"label.yaml":  {"provisioner-config", "config"},
 	} {
 		files[name] = "---\n" + strings.Replace(configJSON, change[0], change[1], 1)
@@ -140,6 +143,7 @@ func TestAFileThatCannotBeReadIsNamedWithItsLine(t *testing.T) {
 		"field.yaml": `field.yaml:2: strict decoding error: unknown field "metadata.lables". ` +
 			"Remedy: correct the name",
 		"label.yaml":  "label.yaml:2 filer. Remedy: add it under metadata.labels",
+		"case.yaml":   "case.yaml:2: there is no kind Configmap of apiVersion v1. Remedy: ",
 		"none.yaml":   "the files have no ConfigMap with the label type: provisioner-config. Remedy: ",
 		"empty":       "the directory empty has no file with one of the extensions .json, .yaml, .yml",
 		"mine":        "mine/kustomization.yaml is a kustomization. Remedy: kubectl kustomize mine, p",
