@@ -99,6 +99,31 @@ func scriptOf(t *testing.T, files map[string]string) string {
 	return configOf(t, files).Data["script"]
 }
 
+// A storage that many nodes reach serves claims together, by a right that can be misused. The files
+// say so where they have it. Of a node the token would be on every node, for few claims at a time.
+func TestBatchesComeWithTheirRightAndWithWhatItGivesAway(t *testing.T) {
+	for kind := range kinds {
+		files := filesOf(t, kind)
+		batches := kind == scaffold.Network
+		if got := configOf(t, files).Data["batch-size"]; (got == "16") != batches {
+			t.Errorf("%s: batch-size is %q", kind, got)
+		}
+		manifests := strings.ReplaceAll(files[name+".yaml"], "\n# ", " ")
+		page := strings.Join(strings.Fields(files["README.md"]), " ")
+		for text, in := range map[string]string{
+			"resources: [classes]\n    resourceNames: [my-filer]\n    verbs: [batch]":                   manifests,
+			"kind: ClusterRole, name: flex-my-filer-batch}":                                             manifests,
+			"with the verb batch a stolen token of a pod can bind a PersistentVolume to another claim":  manifests,
+			"a stolen token of its pod can bind a PersistentVolume to another claim":                    page,
+			"delete `batch-size`, and the ClusterRole and the ClusterRoleBinding `flex-my-filer-batch`": page,
+		} {
+			if strings.Contains(in, text) != batches {
+				t.Errorf("%s: it has %q: %t", kind, text, !batches)
+			}
+		}
+	}
+}
+
 // The image is that of the release, and Flux leaves the variables of the script alone.
 func TestTheScriptIsTextOfTheConfigMap(t *testing.T) {
 	for kind := range kinds {

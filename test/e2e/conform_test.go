@@ -76,12 +76,15 @@ func TestConformOfNewProvisionersKeepsAll(t *testing.T) {
 	for kind, name := range map[string]string{"network": "conform-network", "node": "conform-node"} {
 		t.Run(kind, func(t *testing.T) {
 			w := newWorld(t, name)
+			only := "--only=provision,provision-pv,delete,provision-again,provision-abandoned,provision-killed," +
+				"delete-killed,refuses,undo-refused"
 			if kind == "network" {
 				w.export(name + "-export")
+				only += ",batch"
 			}
 			dir := w.made(name, kind, "PersistentVolume")
 			w.remove(func() { w.removeJobsThatMount(name + "-export") })
-			w.mustKeep(name, nil, "--only=provision,provision-pv,delete,provision-again,provision-abandoned,provision-killed,delete-killed,refuses,undo-refused", "--provoke="+filepath.Join(dir, "provoke.yaml"))
+			w.mustKeep(name, nil, only, "--provoke="+filepath.Join(dir, "provoke.yaml"))
 		})
 	}
 }
