@@ -37,11 +37,14 @@ func TestTheREADMEShowsLinesOfItsFiles(t *testing.T) {
 	}
 }
 
-// The site's sidebar has what docs/README.md lists, each page under its sort.
+// The site's sidebar has what docs/README.md lists, each page under its sort. The page of the recipes
+// lists theirs.
 func TestEachPageOfTheDocsIsListedOnce(t *testing.T) {
 	var listed []string
-	for _, m := range regexp.MustCompile(`(?m)^ *\* \[[^\]]+\]\(([^)]+)\)`).FindAllStringSubmatch(content(t, "docs/README.md"), -1) {
-		listed = append(listed, path.Join("docs", m[1]))
+	for _, page := range []string{"docs/README.md", "docs/recipes/README.md"} {
+		for _, m := range regexp.MustCompile(`(?m)^\* \[[^\]]+\]\(([^)]+)\)`).FindAllStringSubmatch(content(t, page), -1) {
+			listed = append(listed, path.Join(path.Dir(page), m[1]))
+		}
 	}
 	slices.Sort(listed)
 	pages := []string{"ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "deploy/chart/README.md"}
@@ -52,6 +55,6 @@ func TestEachPageOfTheDocsIsListedOnce(t *testing.T) {
 	}
 	slices.Sort(pages)
 	if !slices.Equal(listed, pages) {
-		t.Errorf("docs/README.md lists\n%q,\nand the pages are\n%q", listed, pages)
+		t.Errorf("docs/README.md and the recipes' list\n%q,\nand the pages are\n%q", listed, pages)
 	}
 }

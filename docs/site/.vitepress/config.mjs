@@ -38,14 +38,12 @@ function absoluteLinks(md) {
 // The rule of forges by which links name headings: test/links_test.go has the same.
 const slugify = heading => heading.toLowerCase().replace(/[^\p{L}\p{N} _-]/gu, '').replaceAll(' ', '-')
 
-// sidebar has the sections and links of docs/README.md. An indented link is below the one before it.
+// sidebar has the sections and links of docs/README.md.
 function sidebar() {
   return text('docs/README.md').split(/^## /m).slice(1).map(section => {
     const items = []
-    for (const [, indent, title, href] of section.matchAll(/^( *)\* \[(.*?)\]\((.*?)\)/gm)) {
-      const item = { text: title, link: pageLink(href, path.join(root, 'docs/README.md')).replace(/(index)?\.md$/, '') }
-      if (indent === '') items.push(item)
-      else Object.assign(items.at(-1), { collapsed: true, items: [...items.at(-1).items ?? [], item] })
+    for (const [, title, href] of section.matchAll(/^\* \[(.*?)\]\((.*?)\)/gm)) {
+      items.push({ text: title, link: pageLink(href, path.join(root, 'docs/README.md')).replace(/(index)?\.md$/, '') })
     }
     return { text: section.split('\n')[0], items }
   })
