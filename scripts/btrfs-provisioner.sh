@@ -1,8 +1,10 @@
 #!/bin/bash
-# Serves subvolumes of a node's btrfs, with a size that is enforced, and clones of them.
-# It reads one key of its config: base-dir, the directory of the node that holds all volumes.
-# A volume is created aside, gets its limit there, and then its name: what has the name is complete.
-# Each step may be repeated, wherever an earlier run was killed.
+# A provisioner for a node's btrfs: a subvolume for each claim, with a size that is enforced, and
+# clones of them.
+#
+# Config: base-dir, the directory of the node that holds all volumes. Promises: no volume is without
+# its limit, since it is created aside, gets its limit there, and then its name; and each run may
+# die at any step, and the next one finishes its work.
 set -euo pipefail
 
 # A config without the key is for an administrator. It is reported before anything is created.

@@ -1,8 +1,10 @@
 #!/bin/bash
-# Serves directories of nodes: one for each claim, on the node that the scheduler selected.
-# It reads one key of its config: base-dir, the directory of the node that holds all volumes.
-# Each run may be repeated, wherever an earlier one was killed. A delete is safe while pods write.
-# No size is enforced: a pod can fill the file system of its node.
+# A provisioner for directories of nodes: one for each claim, on the node that the scheduler
+# selected.
+#
+# Config: base-dir, the directory of the node that holds all volumes. Promises: a delete is safe
+# while pods write; and each run may die at any step, and the next one finishes its work. No size is
+# enforced: a pod can fill the file system of its node.
 set -euo pipefail
 
 # A config without the key is for an administrator. It is reported before anything is created.

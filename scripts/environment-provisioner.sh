@@ -1,8 +1,9 @@
 #!/bin/bash
-# Serves directories of an NFS server by nothing but its environment, as in the original design.
-# It reads one key of its config, use-nfs-server, and writes the PV by kubectl.
-# It notes every variable on the PV as the annotation e2e/NAME, so that a test can read them. A real
-# provisioner must not write its token anywhere. It creates nothing else, and deletes nothing.
+# A provisioner that reads nothing but its environment, as in the original design. It writes the PV
+# of a directory of an NFS server by kubectl, and creates nothing else.
+#
+# Config: use-nfs-server. It notes every variable on the PV as the annotation e2e/NAME, so that a
+# test can read them. A real provisioner must not write its token anywhere.
 set -euo pipefail
 
 if [ "$1" != provision ]; then

@@ -1,9 +1,10 @@
 #!/bin/bash
-# Serves directories of an NFS server, for many claims in one run, on a node of the storage network.
-# It reads three keys of its config: base-dir, where the export is on the node, and server and
-# export, by which the nodes of the pods mount it.
-# It is written for one claim. flex each runs it for each claim of a batch.
-# Each run may be repeated, wherever an earlier one was killed. No size is enforced.
+# A provisioner for an NFS server, on a node of the storage network: a directory for each claim, and
+# many claims in one run. It is written for one claim. flex each runs it for each of a batch.
+#
+# Config: base-dir (where the export is on the node), server and export (by which the nodes of the
+# pods mount it). Promises: a delete is safe while pods write; and each run may die at any step, and
+# the next one finishes its work. No size is enforced.
 set -euo pipefail
 
 # A config without the key is for an administrator. It is reported before anything is created.

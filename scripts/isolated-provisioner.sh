@@ -1,9 +1,10 @@
 #!/bin/bash
-# Serves directories of an NFS export from a storage node that has no network.
-# It reads three keys of its config: base-dir, where the export is on the node, and nfs-server and
-# nfs-path, by which the nodes of the pods mount it.
-# It only describes the volume. The dispatcher writes the PV (write-pv: dispatcher), so a run needs
-# no token. Each run may be repeated, wherever an earlier one was killed. No size is enforced.
+# A provisioner on a storage node without a network: a directory of an NFS export for each claim. It
+# describes the volume, and the dispatcher writes the PV (write-pv: dispatcher), so it has no token.
+#
+# Config: base-dir (where the export is on the node), nfs-server and nfs-path (by which the nodes of
+# the pods mount it). Promises: a delete is safe while pods write; and each run may die at any step,
+# and the next one finishes its work. No size is enforced.
 set -euo pipefail
 
 # A config without the key is for an administrator. It is reported before anything is created.

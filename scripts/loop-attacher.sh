@@ -1,9 +1,11 @@
 #!/bin/bash
 # Makes disks of the files that loop-provisioner.sh creates. It runs on each node without end, by
-# the DaemonSet of deploy/examples/loop.yaml or by systemd, and reads one variable, FLEX_BASE_DIR.
-# It is privileged, since Kubernetes gives a loop device to no other container. So it has no token,
-# no network to listen on, and no text of a user. /run is empty after a reboot: the path of a volume
-# leads to its own disk or to none, never to the disk of another volume.
+# the DaemonSet of deploy/examples/loop.yaml or by systemd. It is privileged, since Kubernetes gives
+# a loop device to no other container. So it has no token, and listens on no network.
+#
+# Variable: FLEX_BASE_DIR, the directory of the node that holds all volumes. Promises: no text of a
+# user is read; and the path of a volume leads to its own disk or to none, never to the disk of
+# another volume, also after a reboot, which empties /run.
 set -euo pipefail
 
 # The files are here, in a directory that no pod mounts.

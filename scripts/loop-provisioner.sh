@@ -1,8 +1,10 @@
 #!/bin/bash
-# Serves disks that are files of a node, with a size that is enforced on any file system.
-# It reads one key of its config: base-dir, the directory of the node that holds all volumes.
-# It creates, grows and removes the file of a volume, without a device and without a capability.
-# scripts/loop-attacher.sh, on each node, makes disks of the files. Each step may be repeated.
+# A provisioner for disks that are files of a node, with a size that any file system enforces. It
+# creates, grows and removes the file of a volume, without a device and without a capability.
+# loop-attacher.sh, on each node, makes disks of the files.
+#
+# Config: base-dir, the directory of the node that holds all volumes. Promises: a file never
+# shrinks; and each run may die at any step, and the next one finishes its work.
 set -euo pipefail
 
 # No user of the node reads the files.

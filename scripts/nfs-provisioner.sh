@@ -1,10 +1,12 @@
 #!/bin/bash
-# Serves directories of an NFS export, which its pods mount at /export: one for each claim. Its
-# classes differ by parameters alone: configmaps/nfs.yaml, nfs-tiers.yaml and nfs-btrfs.yaml.
-# It reads nfs-server and nfs-path of the config, directory and directory-mode of the class, and
-# quota. With quota: btrfs its pods are root on the server, /export is the server's btrfs, and a
-# claim has a subvolume there with its size as the limit. Without, the server must limit sizes by
-# its own quotas, and must map all users to one (all_squash), or deletes would fail.
+# A provisioner for an NFS export, which its pods mount at /export: a directory for each claim. With
+# quota: btrfs its pods are root on the server, /export is the server's btrfs, and a claim has a
+# subvolume there with its size as the limit. Without, the server must limit sizes by its own
+# quotas, and must map all users to one (all_squash), or deletes would fail.
+#
+# Config: nfs-server, nfs-path and quota. Parameters of the class: directory and directory-mode.
+# Promises: no subvolume is without its limit; and each run may die at any step, and the next one
+# finishes its work.
 set -euo pipefail
 
 # What an administrator can write wrongly is refused before anything is created.

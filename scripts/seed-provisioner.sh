@@ -1,9 +1,10 @@
 #!/bin/bash
-# Serves directories of nodes that begin as a copy of /seed, and announces each at a URL before any
-# claim is bound to it. It shows how steps are added so that each can be repeated.
-# It reads two keys of its config: base-dir, the directory of the node that holds all volumes, and
-# notify-url, where volumes are announced. The config's pod-template mounts /seed.
-# An incomplete copy never has the volume's name. No size is enforced.
+# A provisioner for directories of nodes that begin as a copy of /seed, and are announced at a URL
+# before any claim is bound to them. It shows how steps are added so that each can be repeated.
+#
+# Config: base-dir (the directory of the node that holds all volumes), notify-url, and a
+# pod-template that mounts /seed. Promises: an incomplete copy never has the volume's name, and each
+# announcement carries the claim's UID, by which its receiver recognizes a repetition.
 set -euo pipefail
 
 # The files to copy may begin with a dot. Without files, the pattern below must mean none.
@@ -51,7 +52,7 @@ copy() {
   mv -T "$part" "$dir" || [ -d "$dir" ]
 }
 
-# announce reports the volume. Its receiver recognizes a repetition by the claim's UID.
+# announce reports the volume. If that fails, the run is repeated, and finds the volume there.
 announce() {
   local volume='{"volume":"'"$FLEX_PV_NAME"'","bytes":'"$FLEX_SIZE"'}'
   timeout 10 wget -q -O /dev/null \

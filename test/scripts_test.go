@@ -101,7 +101,7 @@ var oneStatement = regexp.MustCompile(`;;|; (do|then)\b|; \}`)
 // crowded returns the lines of a script that have two statements.
 func crowded(script string) (lines []string) {
 	code := text.ReplaceAllStringFunc(script, func(quoted string) string {
-		return "_" + strings.Repeat("\n", strings.Count(quoted, "\n"))
+		return `""` + strings.Repeat("\n", strings.Count(quoted, "\n"))
 	})
 	all := strings.Split(script, "\n")
 	for i, line := range strings.Split(code, "\n") {
@@ -121,6 +121,7 @@ func TestTwoStatementsOnALineAreFound(t *testing.T) {
 		`if a; then b; fi`:                          true,
 		`for a in b; do c; done`:                    true,
 		`if a; then`:                                false,
+		`if a; then # it is so`:                     false,
 		`for a in b; do`:                            false,
 		`f() { a; }`:                                false,
 		`{ read -r a <b; } 2>/dev/null || continue`: false,
