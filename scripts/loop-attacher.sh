@@ -75,7 +75,7 @@ detach() {
     device=${at% *}
     name=${at#* }
 
-    # The link goes first: once it is detached, the device can be another volume's disk.
+    # The link goes first: once the device is detached, it can be another volume's disk.
     rm -f "$disks/$name"
 
     # What is on top goes before what is below: the kernel keeps what is still open. If one of them
