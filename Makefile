@@ -151,7 +151,7 @@ cluster-smoke: cluster-up ## prove the cluster itself: nodes, routes, folders, e
 	@test/cluster/smoke.sh
 
 .PHONY: cinder-up cinder-down
-cinder-up: deps ## a real Cinder: CINDER=17|21|26|28 MODE=noauth|keystone BACKENDS=lvm,lvmmp,far,fc,nvme,nfs,ceph (root)
+cinder-up: deps ## a real Cinder: CINDER=17|21|26|28|29 MODE=noauth|keystone BACKENDS=lvm,lvmmp,far,fc,nvme,nfs,ceph (root)
 	@test/cinder/up.sh
 cinder-down: ## end it; nothing stays behind (root)
 	@test/cinder/down.sh

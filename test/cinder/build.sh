@@ -43,7 +43,8 @@ other_release() {
 machine_apt_conf() {
   apt-config dump | grep -E '^Acquire::(https?|Check-Valid-Until|Check-Date|Retries|ForceIPv[46])[: ]' || true
   printf '%s\n' 'Acquire::Languages "none";' 'APT::Install-Recommends "false";'
-  [ "$SUITE" != forky ] || echo 'Acquire::Check-Valid-Until "false";' # of the testing release a mirror may be weeks behind
+  # Of these a mirror may be weeks behind.
+  [[ $SUITE != @(forky|sid) ]] || echo 'Acquire::Check-Valid-Until "false";'
 }
 
 # base_system CONF: policy-rc.d keeps packages from starting daemons, preseed.txt from asking questions. mmdebstrap

@@ -13,7 +13,8 @@ case $CINDER in
 21) CINDER_SUITE=bookworm ;; # Zed
 26) CINDER_SUITE=trixie ;;   # Epoxy
 28) CINDER_SUITE=forky ;;    # Gazpacho
-*) die "CINDER=$CINDER: 17, 21, 26 or 28" ;;
+29) CINDER_SUITE=sid ;;      # Hibiscus
+*) die "CINDER=$CINDER: 17, 21, 26, 28 or 29" ;;
 esac
 export CINDER_SUITE
 CINDER_ROOTFS=$LAB_CACHE/cinder-rootfs

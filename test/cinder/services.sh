@@ -12,7 +12,7 @@ fill_in() {
   sed -e "s|@MODE@|$MODE|; s|@BACKENDS@|$BACKENDS|; s|@DEFAULT_TYPE@|${BACKENDS%%,*}|; s|@ZONE_FALLBACK@|$ZONE_FALLBACK|" \
     -e "s|@NVMET@|$([ "$CINDER" = 17 ] && echo nvmet_rdma || echo nvmet_tcp)|" \
     -e "s|@FILTERS@|$([ "$FILTERS" = file ] && echo resource_filters.json || echo no-filters.json)|" \
-    -e "s|@NEW_DEFAULTS@|$([ "$MODE" = keystone ] && echo true || echo false)|" \
+    -e "s|@NEW_DEFAULTS@|$([ "$MODE" != keystone ] || echo "enforce_new_defaults = true")|" \
     -e "s|@ADDR@|$LAB_ADDR|g; s|@ADDR2@|$LAB_ADDR2|g; s|@SERVICE_PASSWORD@|$(cat "$CINDER_STATE/secrets/service")|" "$@"
 }
 

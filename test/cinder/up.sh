@@ -1,7 +1,7 @@
 #!/bin/bash
 # up.sh: a real Cinder on the lab's network, from nothing; the first time it builds what it needs (build.sh).
 #   MODE=noauth|keystone           default noauth
-#   CINDER=17|21|26|28             the release (21), each from the Debian release that has it
+#   CINDER=17|21|26|28|29          the release (21), each from the Debian release that has it
 #   BACKENDS=lvm,lvmmp,...         of lvm lvmmp far fc nvme nfs ceph; default lvm,lvmmp,fc; the first is the default type. far is in a zone of its own
 #   ZONE_FALLBACK=True             a volume for a zone that does not exist is made in the zone nova; default False
 #   FILTERS=none                   without resource_filters.json, as pip installs Cinder; default file

@@ -8,13 +8,18 @@ transport needs: no broker to install, to start and to wait for.
 # The order of these lines is that of cinder/cmd/*.py: everything that is imported later must see eventlet's threads.
 import eventlet
 import eventlet.tpool  # noqa: F401
-eventlet.monkey_patch()
-import __original_module_threading as orig_threading  # noqa: E402
-import threading  # noqa: E402
-orig_threading.current_thread.__globals__['_active'] = threading._active
+try:  # Cinder 29 does it itself, and goes by whether it did
+    from cinder import monkey_patch
+    monkey_patch.patch()
+except ImportError:
+    eventlet.monkey_patch()
+    import __original_module_threading as orig_threading
+    import threading
+    orig_threading.current_thread.__globals__['_active'] = threading._active
 
 import logging as python_logging  # noqa: E402
 import sys  # noqa: E402
+import threading  # noqa: E402
 
 from cinder import i18n  # noqa: E402
 i18n.enable_lazy()
