@@ -26,7 +26,7 @@ OF_SCALE='RequestsPerClaim|ThousandsOfWaiting'
 OF_MONITORING='^TestPrometheusSees'
 # Those that came of reports about other provisioners before they had a stage of their own, as the scripts that found them: test/everyday.md.
 OF_REPORTS='AStartError|BesideASidecar|WhateverItsServiceAccountSays|NodeHasNotTheStorage|FillsItsNode|StickyDirectoryOfAnotherUser|AClaimThatIsLost|ClassesThatItLists'
-STAGES='dates docs noauth keystone credential cinder17 cinder26 cinder28 zones filters kube sim mutants fuzz storms attacks everyday recipes external scale conform conform-recipes monitoring chart site release'
+STAGES='dates docs noauth keystone credential cinder17 cinder26 cinder28 cinder29 zones filters kube sim mutants fuzz storms attacks everyday recipes external scale conform conform-recipes monitoring chart site release'
 DONE=()
 
 # dates: whether the Kubernetes that docs/clusters.md lists are still the supported ones.
@@ -94,6 +94,7 @@ credential() {
 cinder17() { of_cinder 17; }
 cinder26() { of_cinder 26; }
 cinder28() { of_cinder 28; }
+cinder29() { of_cinder 29; }
 
 of_cinder() {
   local mode

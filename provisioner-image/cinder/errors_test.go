@@ -24,8 +24,8 @@ func TestProjectIsInURLWhereCinderAcceptsIt(t *testing.T) {
 	}{
 		{[]int{17}, "admin", []string{"/v3" + list, "/v3/admin" + list, "/v3/admin" + shown, "/v3/admin/volumes"}},
 		{[]int{17}, "", []string{"/v3" + list, "/v3/admin" + list, "/v3/admin" + shown, "/v3/admin/volumes"}},
-		{[]int{21, 26, 28}, "admin", []string{"/v3" + list, "/v3" + shown, "/v3/volumes"}},
-		{[]int{21, 26, 28}, "", []string{"/v3" + list, "/v3" + shown, "/v3/volumes"}},
+		{[]int{21, 26, 28, 29}, "admin", []string{"/v3" + list, "/v3" + shown, "/v3/volumes"}},
+		{[]int{21, 26, 28, 29}, "", []string{"/v3" + list, "/v3" + shown, "/v3/volumes"}},
 		{cindertest.Releases(), hex, []string{"/v3/" + hex + list, "/v3/" + hex + shown, "/v3/" + hex + "/volumes"}},
 	} {
 		for _, release := range tc.releases {

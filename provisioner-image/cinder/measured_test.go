@@ -14,11 +14,11 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder/cindertest"
 )
 
-// measured is a request, and how Cinder 17, 21, 26 and 28 have answered it (noauth, tgt). VOLUME
-// and ATTACHMENT stand for the newest of each.
+// measured is a request, and how Cinder 17, 21, 26, 28 and 29 have answered it (noauth, tgt).
+// VOLUME and ATTACHMENT stand for the newest of each.
 type measured struct {
 	what, method, path, microversion, body string
-	// on17 is the status of 17, later that of 21, 26 and 28, which do not differ.
+	// on17 is the status of 17, later that of 21, 26, 28 and 29, which do not differ.
 	on17, later int
 	// said is in the answer where it is a refusal.
 	said string

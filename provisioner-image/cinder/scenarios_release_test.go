@@ -235,7 +235,7 @@ func TestAVolumeWithAnAttachmentThatCinderMadeLateIsRemoved(t *testing.T) {
 	if os.Getenv(releaseEnv) == "17" {
 		t.Setenv("FLEX_TEST_CINDER", "")
 	}
-	onCindersWithReset(t, []int{21, 26, 28}, func(t *testing.T, login credentials.Login) {
+	onCindersWithReset(t, []int{21, 26, 28, 29}, func(t *testing.T, login credentials.Login) {
 		t.Helper()
 		c := connect(t, login)
 		keeper := keep(c)

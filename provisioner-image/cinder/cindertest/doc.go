@@ -1,7 +1,7 @@
 // Package cindertest is a Cinder, and a keystone before it, in the test's own process. What it
 // answers follows the requests and answers that were captured from a real Cinder (Zed, API 3.70)
-// with auth_strategy = noauth and tgt, and in what differs those that were measured of 17, 26 and
-// 28: captures_test.go and measured_test.go of package cinder compare them.
+// with auth_strategy = noauth and tgt, and in what differs those that were measured of 17, 26, 28
+// and 29: captures_test.go and measured_test.go of package cinder compare them.
 //
 // It may not import what it tests. No code but tests may import it.
 //

@@ -57,8 +57,8 @@ type Server struct {
 	ClonesAnywhere bool
 	// Room is the largest size that a backend has room for to extend a volume to, in GiB.
 	Room int
-	// Release is the major version of Cinder whose answers these are: 17 (Victoria), 21 (Zed), 26
-	// or 28.
+	// Release is the major version of Cinder whose answers these are: 17 (Victoria), 21 (Zed), 26,
+	// 28 or 29.
 	Release int
 	// MaxMicro is the newest microversion, 3.MaxMicro. It is the release's unless a test changes
 	// it.
@@ -91,7 +91,7 @@ type Server struct {
 }
 
 // Releases lists the releases of Cinder that a Server can be.
-func Releases() []int { return []int{17, 21, 26, 28} }
+func Releases() []int { return []int{17, 21, 26, 28, 29} }
 
 // New starts a Cinder 21; the caller closes it.
 func New() *Server { return NewRelease(21) }
@@ -117,7 +117,7 @@ func (s *Server) Handler() http.Handler { return http.HandlerFunc(s.serve) }
 func (s *Server) SetRelease(release int) { s.Release, s.MaxMicro = release, maxMicros[release] }
 
 // maxMicros holds the newest microversion of each release.
-var maxMicros = map[int]int{17: 62, 21: 70, 26: 71, 28: 71}
+var maxMicros = map[int]int{17: 62, 21: 70, 26: 71, 28: 71, 29: 71}
 
 // Endpoint returns the URL for a cloud config.
 func (s *Server) Endpoint() string { return s.URL + "/v3" }
