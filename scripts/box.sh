@@ -43,7 +43,8 @@ names() {
   done
 }
 
-# program WORD...: prints what sh is to run on the box: the program on-box, with these arguments.
+# program WORD...: prints what sh is to run on the box: the recipe's program, which the function
+# on_box_program of the recipe prints, with these arguments.
 program() {
   # This word separates the program's answer from what the login shell prints when it starts. The
   # login shell may end its greeting without a line break.
@@ -55,9 +56,9 @@ program() {
   on_box_program
 }
 
-# on_box WORD...: runs the program on-box on the host FLEX_BOX with these arguments, and writes what
-# it prints to the file said. The program's input is that of this function. A failure ends the run
-# with the program's exit code: the program has said why.
+# on_box WORD...: runs the recipe's program on the host FLEX_BOX with these arguments, and writes
+# what it prints to the file said. The program's input is that of this function. A failure ends the
+# run with the program's exit code: the program has said why.
 on_box() {
   local codes=(0 0)
   local word text
@@ -100,8 +101,8 @@ unreachable() {
   flex again "the storage does not answer; the provisioner tries again"
 }
 
-# began writes what the program on-box has printed to the file said. If the program has not begun,
-# it ends the run: nothing was done, even if the exit code is 0, as that of sh without base64 is.
+# began writes what the program has printed to the file said. If the program has not begun, it ends
+# the run: nothing was done, even if the exit code is 0, as that of sh without base64 is.
 began() {
   # What the box printed instead is not logged: it may be the program's input, which has the
   # password.

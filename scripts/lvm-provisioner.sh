@@ -3,15 +3,17 @@
 # own iSCSI target, LIO, exports with a CHAP login.
 #
 # Config: box, volume-group, pool (a thin pool), iqn (the beginning of the targets' names), portal.
-# Secret: key and known_hosts of ssh, chap (from which the logins are made). lvm-on-box.sh runs on
-# the box, over ssh, with names of the dispatcher and of the config. Promises: a volume has its note
-# and its source from its first moment, and each run may die at any step: the next one finishes its
-# work.
+# Secret: key and known_hosts of ssh, chap (from which the logins are made). A program of its own
+# runs on the box, over ssh, with names of the dispatcher and of the config. Promises: a volume has
+# its note and its source from its first moment, and each run may die at any step: the next one
+# finishes its work.
 set -euo pipefail
+
 # on_box_program prints the program that runs on the box.
 on_box_program() {
   cat "${0%/*}/lvm-on-box.sh"
 }
+
 # shellcheck source=box.sh
 . "${0%/*}/box.sh"
 names volume-group pool iqn

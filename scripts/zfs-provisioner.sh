@@ -2,14 +2,16 @@
 # A provisioner for a box with ZFS: a data set for each claim, which the box exports by NFS.
 #
 # Config: box, parent (the data set that has those of the claims), nfs-server. Secret: key and
-# known_hosts of ssh. zfs-on-box.sh runs on the box, over ssh, with names of the dispatcher and of
-# the config. Promises: a volume has its size reserved and its note from its first moment, each run
-# may die at any step, and the next one finishes its work.
+# known_hosts of ssh. A program of its own runs on the box, over ssh, with names of the dispatcher
+# and of the config. Promises: a volume has its size reserved and its note from its first moment,
+# and each run may die at any step: the next one finishes its work.
 set -euo pipefail
+
 # on_box_program prints the program that runs on the box.
 on_box_program() {
   cat "${0%/*}/zfs-on-box.sh"
 }
+
 # shellcheck source=box.sh
 . "${0%/*}/box.sh"
 flex need nfs-server

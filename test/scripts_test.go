@@ -64,16 +64,10 @@ func TestScriptsOfProvisionersMakeNoNeedlessRequests(t *testing.T) {
 	}
 }
 
-// notYet are the scripts that do not yet have one statement a line.
-var notYet = []string{
-	"ceph-rbd-functions.sh", "ceph-rbd-provisioner.sh", "http-provisioner.sh", "iscsi-target-on-box.sh",
-	"iscsi-target-provisioner.sh", "lvm-provisioner.sh", "zfs-provisioner.sh",
-}
-
 // A script is what its readers judge a recipe by.
 func TestScriptsHaveOneStatementALineOf100Columns(t *testing.T) {
 	for _, file := range tracked(t, ".sh") {
-		if !strings.HasPrefix(file, "scripts/") || slices.Contains(notYet, filepath.Base(file)) {
+		if !strings.HasPrefix(file, "scripts/") {
 			continue
 		}
 		script := content(t, file)
