@@ -1,6 +1,6 @@
 #!/bin/bash
 # A provisioner for an NFS server, on a node of the storage network: a directory for each claim, and
-# many claims in one run. It is written for one claim. flex each runs it for each of a batch.
+# many claims in one run. It is written for one claim. flex runs it for each of a batch.
 #
 # Config: base-dir (where the export is on the node), server and export (by which the nodes of the
 # pods mount it). Promises: a delete is safe while pods write; and each run may die at any step, and
