@@ -69,7 +69,9 @@ func parallel(arguments []string) (int, error) {
 // batch returns the requests of this run and the PV of each, as JSON.
 func (in *container) batch() ([]contract.Request, []json.RawMessage, error) {
 	if in.property(contract.PropPV) != "" {
-		return nil, nil, misused("this is the command of another flex each. " + `Remedy: run it only if FLEX_CLAIM_UID is empty: [ -n "${FLEX_CLAIM_UID:-}" ] || exec flex each 8 "$0" "$@"`)
+		return nil, nil, misused("this is the command of another flex each. " +
+			"Remedy: remove it from a script that a ConfigMap has as text: flex runs that for each request. " +
+			`In an image run it only if FLEX_CLAIM_UID is empty: [ -n "${FLEX_CLAIM_UID:-}" ] || exec flex each 8 "$0" "$@"`)
 	}
 	content, err := os.ReadFile(in.requests)
 	if err != nil {
