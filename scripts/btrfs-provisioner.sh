@@ -241,7 +241,7 @@ delete() {
 case $1 in
   provision | expand | delete) ;;
   *)
-    echo "this image supports the verbs provision, expand, delete and list, not $1"
+    echo "this script supports the verbs provision, expand, delete and list, not $1"
     exit 64
     ;;
 esac

@@ -30,6 +30,9 @@ provision() {
   # Pods write there as any user.
   chmod 0777 "$dir"
 
+  # Or a power cut could leave a PV without its directory.
+  sync "$dir" "$FLEX_BASE_DIR"
+
   # The PV comes last, since a claim is bound to it at once: the directory must be there by then.
   flex pv --local "$dir"
 }
@@ -39,7 +42,7 @@ case $1 in
   # Its pods may still write there. So no path is walked, and no link of a pod is followed.
   delete) flex empty "$dir" ;;
   *)
-    echo "this image supports the verbs provision and delete, not $1"
+    echo "this script supports the verbs provision and delete, not $1"
     exit 64
     ;;
 esac

@@ -182,7 +182,7 @@ case $1 in
   expand) expand ;;
   delete) delete ;;
   *)
-    echo "this image supports the verbs provision, expand, delete and list, not $1"
+    echo "this script supports the verbs provision, expand, delete and list, not $1"
     exit 64
     ;;
 esac

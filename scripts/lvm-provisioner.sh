@@ -86,7 +86,7 @@ list() {
 case $1 in
   provision | expand | delete | list) "$1" ;;
   *)
-    echo "this image has no verb $1"
+    echo "this script has no verb $1"
     exit 64
     ;;
 esac

@@ -111,6 +111,9 @@ provision() {
       # An earlier run may have created it, and may have been killed before its mode was set.
       mkdir -p "$dir"
       chmod "$mode" "$dir"
+
+      # Or a power cut could leave a PV without its directory.
+      sync "$dir" "/export/$below"
       ;;
     btrfs)
       # What has the volume's name is complete. Only one run at a time may look for it and create
@@ -184,7 +187,7 @@ case $1/$quota in
   expand/btrfs) expand ;;
   delete/*) delete ;;
   *)
-    echo "this image supports the verbs provision and delete, and with quota: btrfs expand, not $1"
+    echo "this script supports the verbs provision and delete, and with quota: btrfs expand, not $1"
     exit 64
     ;;
 esac

@@ -73,6 +73,10 @@ provision() {
     flex refuse "a directory cannot be a raw block device: request volumeMode Filesystem"
 
   copy
+
+  # Or a power cut could leave a PV without its directory.
+  sync "$FLEX_BASE_DIR"
+
   announce
   flex pv --local "$dir"
 }
@@ -82,7 +86,7 @@ case $1 in
   # Its pods may still write there. So no path is walked, and no link of a pod is followed.
   delete) flex empty "$dir" "$dir".part.* ;;
   *)
-    echo "this image supports the verbs provision and delete, not $1"
+    echo "this script supports the verbs provision and delete, not $1"
     exit 64
     ;;
 esac
