@@ -194,6 +194,7 @@ func TestGrossFaultsOfAConfigAreRefusedAtOnce(t *testing.T) {
 		"lines of Windows":       {map[string]string{"script": "#!/bin/bash\r\ntrue\r\n"}, "CR LF"},
 		"folded lines":           {map[string]string{"script": "#!/bin/bash true\n"}, "write script: |"},
 		"a script that is long":  {map[string]string{"script": "#!/bin/bash\n" + strings.Repeat("#", 32<<10)}, "at most 32768 bytes"},
+		"the longest script":     {map[string]string{"image": "", "script": "#!/bin/bash\n" + strings.Repeat("#\n", 16<<10-6)}, ""},
 		"an unknown verb":        {map[string]string{"verbs": "provision,remove"}, "may list delete"},
 		"no provision":           {map[string]string{"verbs": "delete"}, "must list provision"},
 		"a word that is none":    {map[string]string{"run-on": "selectednode"}, "the key run-on must be one of any, selected-node"},
@@ -215,6 +216,16 @@ func TestGrossFaultsOfAConfigAreRefusedAtOnce(t *testing.T) {
 		delete(cm.Labels, "type")
 		_, err = kube.CoreV1().ConfigMaps(ownNamespace).Create(w.ctx(), cm, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		w.must(err, name+": a ConfigMap that is no config")
+	}
+	cm := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: w.ns, Labels: map[string]string{"type": "provisioner-config", "storage-class": w.ns}},
+		Data:       scripted(deletes+offer, nil),
+		BinaryData: map[string][]byte{"script": []byte("#!/bin/bash\n# \xff\n")},
+	}
+	delete(cm.Data, "script")
+	_, err := kube.CoreV1().ConfigMaps(ownNamespace).Create(w.ctx(), cm, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	if err == nil || !strings.Contains(err.Error(), "save the file as UTF-8") {
+		t.Errorf("a script that is not UTF-8: %v", err)
 	}
 }
 
