@@ -1,6 +1,6 @@
 #!/bin/bash
 # Makes disks of the files that loop-provisioner.sh creates. It runs on each node without end, by
-# the DaemonSet of deploy/examples/loop.yaml or by systemd. It is privileged, since Kubernetes gives
+# the DaemonSet of configmaps/loop.yaml or by systemd. It is privileged, since Kubernetes gives
 # a loop device to no other container. So it has no token, and listens on no network.
 #
 # Variable: FLEX_BASE_DIR, the directory of the node that holds all volumes. Promises: no text of a

@@ -31,8 +31,9 @@ var (
 	printed = regexp.MustCompile(`(?m)^( *)cat "\$\{0%/\*\}/([a-z-]+\.sh)"\n`)
 	// directive is a line that is for shellcheck alone.
 	directive = regexp.MustCompile(`(?m)^# shellcheck shell=.*\n`)
-	// blockOfAScript is the text of a script in a manifest: a literal block that begins with #!.
-	blockOfAScript = regexp.MustCompile(`(?m)^( *)(?:script:|-) \|\n( +)#!.*\n(?: +.*\n|\n)*`)
+	// beforeAScript ends before the text of a script in a manifest, and shebang is its first line.
+	beforeAScript = regexp.MustCompile(`(?:script:|-) \|\n$`)
+	shebang       = regexp.MustCompile(`^( +)#!`)
 )
 
 // textOf returns a script as one text: what it reads from beside it is part of it.
@@ -48,30 +49,46 @@ func textOf(t *testing.T, script string) string {
 	})
 }
 
-// withScripts returns a manifest with these scripts in place of those that it has.
+// withScripts returns a manifest with these scripts in place of those that it has. The text of one ends
+// before the first line with less indentation than its own.
 func withScripts(t *testing.T, manifest string, scripts []string) string {
 	t.Helper()
-	found := 0
-	out := blockOfAScript.ReplaceAllStringFunc(manifest, func(old string) string {
-		if found == len(scripts) {
-			t.Fatalf("the file has more scripts than %q", scripts)
+	var out strings.Builder
+	left, indent, before := scripts, "", ""
+	for line := range strings.Lines(manifest) {
+		if indent != "" && (line == "\n" || strings.HasPrefix(line, indent)) {
+			continue // of the earlier text
 		}
-		head, _, _ := strings.Cut(old, "\n")
-		indent := blockOfAScript.FindStringSubmatch(old)[2]
-		new := head + "\n"
-		for line := range strings.Lines(textOf(t, scripts[found])) {
-			if line != "\n" {
-				new += indent
+		indent = ""
+		if m := shebang.FindStringSubmatch(line); m != nil && beforeAScript.MatchString(before) {
+			if len(left) == 0 {
+				t.Fatalf("the file has more scripts than %q", scripts)
 			}
-			new += line
+			indent = m[1]
+			for line := range strings.Lines(textOf(t, left[0])) {
+				out.WriteString(strings.TrimRight(indent+line, " \n") + "\n")
+			}
+			left = left[1:]
+			continue
 		}
-		found++
-		return new
-	})
-	if found != len(scripts) {
-		t.Fatalf("the file has %d scripts, and recipes.txt lists %q", found, scripts)
+		out.WriteString(line)
+		before = line
 	}
-	return out
+	if len(left) > 0 {
+		t.Fatalf("recipes.txt lists %q, and the file has no place for %q", scripts, left)
+	}
+	return out.String()
+}
+
+// The DaemonSet of loop once lost its mounts, which stood after its script.
+func TestWhatStandsAfterAScriptIsKept(t *testing.T) {
+	const before, after = "args:\n  - -c\n  - |\n    ", "  volumes: []\n---\nscript: |\n  "
+	got := withScripts(t, before+"#!/bin/sh\n\n    old\n"+after+"#!/bin/sh\n  old\n", []string{"loop-attacher.sh", "directory-provisioner.sh"})
+	for _, want := range []string{before + "#!/bin/bash\n    #", "\n" + after + "#!/bin/bash\n  #"} {
+		if !strings.Contains(got, want) || strings.Contains(got, "old\n") {
+			t.Errorf("there is no %q, or an old text, in\n%s", want, got)
+		}
+	}
 }
 
 // What is applied is what is read, tested and checked in the directory scripts.
