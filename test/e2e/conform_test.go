@@ -137,6 +137,8 @@ func (w *world) breaks(promise string) {
 		"node-selector": corev1.LabelHostname + "=node1", "service-account-name": w.ns, "env-from-secret": w.ns, "own": own, "breaks": promise,
 	})
 	delete(data, "base-dir")
+	delete(data, "script")
+	data["image"] = bashImage
 	data["pod-template"] = strings.Replace(data["pod-template"], "- name: provisioner\n", "- name: provisioner\n      command:\n"+indented(string(command), 8), 1)
 	w.config(nodeNamespace, w.ns, data)
 	w.remove(w.retryAll)

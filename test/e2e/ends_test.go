@@ -108,8 +108,8 @@ kubectl create --raw '/api/v1/persistentvolumes?fieldValidation=Strict' -f -`
 // onItsNode is a config of directories on the node of the volume.
 func onItsNode(more map[string]string) map[string]string {
 	data := map[string]string{
-		"image": bashImage, "verbs": "provision,delete", "service-account-name": "directory-provisioner",
-		"run-on": "selected-node", "base-dir": volumesFolder,
+		"script": directoryScript(""), "verbs": "provision,delete",
+		"service-account-name": "directory-provisioner", "run-on": "selected-node", "base-dir": volumesFolder,
 		"pod-template": `
 spec:
   securityContext: {runAsNonRoot: false, runAsUser: 0, runAsGroup: 0}

@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -177,19 +176,13 @@ func TestKubeletGrowsTheFileSystemOfALocalVolume(t *testing.T) {
 	w.grown(claim, `has 2Gi allocated 2Gi "" []`)
 }
 
-// growingDirectory is configmaps/node-directory.yaml with an image that, asked to grow a directory,
-// has nothing to do.
+// growingDirectory is configmaps/node-directory.yaml with a script that, asked to grow a directory, has
+// nothing to do.
 func (w *world) growingDirectory() map[string]string {
 	w.t.Helper()
-	shipped, err := kube.CoreV1().ConfigMaps(nodeNamespace).Get(w.ctx(), directoryClass, metav1.GetOptions{})
-	w.must(err, "read the config of "+directoryClass)
-	data := shipped.Data
+	data := w.exampleConfig(directoryClass, directoryClass).Data
 	data["verbs"] = expandVerbs
-	data["pod-template"] = strings.Replace(data["pod-template"], "- name: provisioner\n",
-		`- name: provisioner
-      command: [/bin/bash, -euc, '[ $FLEX_VERB != expand ] || exit 0; exec /provision $FLEX_VERB']
-`, 1)
-	contains(w.t, "the template", data["pod-template"], "exec /provision")
+	data["script"] = directoryScript("[ \"$1\" != expand ] || exit 0\n")
 	return data
 }
 

@@ -100,7 +100,7 @@ func TestClaimLeavesANodeThatIsDrained(t *testing.T) { //nolint:paralleltest // 
 	w := newWorld(t, "leaves")
 	w.class(w.ns, firstConsumer, parameter("flex-provisioner.io/config-namespace", nodeNamespace))
 	slow := crowded()
-	slow["pod-template"] = strings.Replace(slow["pod-template"], "sleep 5", "sleep 300", 1)
+	slow["script"] = strings.Replace(slow["script"], "sleep 5", "sleep 300", 1)
 	w.config(nodeNamespace, w.ns, slow)
 	claim := w.claim(w.ns, "data")
 	w.open("node1")

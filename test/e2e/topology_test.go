@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -31,28 +32,33 @@ func (w *world) label(node, key, value string) {
 	w.must(err, "label the node "+node)
 }
 
-// crowded is the bash provisioner, except that node1 has no capacity left when half of the work is
-// done.
+// directoryScript returns the script of configmaps/node-directory.yaml, with lines that run before it.
+func directoryScript(first string) string {
+	text, err := os.ReadFile("../../scripts/directory-provisioner.sh")
+	if err != nil {
+		panic(err) // a file of this repository
+	}
+	return strings.Replace(string(text), "#!/bin/bash\n", "#!/bin/bash\n"+first, 1)
+}
+
+// crowded is the provisioner of directories, except that node1 has no capacity left when half of the
+// work is done.
 func crowded() map[string]string {
 	return map[string]string{
-		"image": bashImage, "verbs": "provision,delete", "service-account-name": "directory-provisioner",
+		"verbs": "provision,delete", "service-account-name": "directory-provisioner",
 		"run-on": "selected-node", "base-dir": "/var/lib/flex-volumes",
+		"script": directoryScript(`if [ "$1 $FLEX_SELECTED_NODE" = "provision node1" ]; then
+  mkdir "$FLEX_BASE_DIR/$FLEX_PV_NAME"
+  sleep 5
+  echo "claim: node1 has no room"
+  exit 73
+fi
+`),
 		"pod-template": `
 spec:
   securityContext: {runAsNonRoot: false, runAsUser: 0, runAsGroup: 0}
   containers:
     - name: provisioner
-      command:
-        - /bin/bash
-        - -c
-        - |
-          if [ "$0 $FLEX_SELECTED_NODE" = "provision node1" ]; then
-            mkdir "$FLEX_BASE_DIR/$FLEX_PV_NAME"
-            sleep 5
-            echo "claim: node1 has no room"
-            exit 73
-          fi
-          exec /provision "$0"
       securityContext:
         capabilities: {drop: [ALL], add: [DAC_OVERRIDE, FOWNER]}
       volumeMounts:
