@@ -113,15 +113,18 @@ type document struct {
 
 // documentsOf splits a text before each line that separates documents of YAML.
 func documentsOf(text string) []document {
-	out, number := []document{{}}, 0
+	var out []document
+	begin, end := 0, 0
+	before, number := 0, 0
 	for line := range strings.Lines(text) {
 		if strings.HasPrefix(line, "---") {
-			out = append(out, document{before: number})
+			out = append(out, document{text: text[begin:end], before: before})
+			begin, before = end, number
 		}
-		out[len(out)-1].text += line
+		end += len(line)
 		number++
 	}
-	return out
+	return append(out, document{text: text[begin:], before: before})
 }
 
 // begins is the number of the first line that is no separator, comment or blank.

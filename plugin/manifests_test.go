@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -109,6 +110,21 @@ func TestFilesAreReadAsKubectlReadsThem(t *testing.T) {
 				t.Errorf("render says %s %s", said, failed)
 			}
 		})
+	}
+}
+
+// A line once cost a copy of all lines before it, and this document tens of gigabytes.
+func TestALongDocumentIsCopiedFewTimes(t *testing.T) {
+	foreign := "apiVersion: example.com/v1\nkind: Other\ntext: |\n" + strings.Repeat("  a line\n", 60_000)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	said, failed := executeWith(configJSON+"\n---\n"+foreign, "validate", "-f", "-")
+	runtime.ReadMemStats(&after)
+	if !strings.Contains(said, "\n0 errors, ") || failed != "" {
+		t.Errorf("it says %s %s", said, failed)
+	}
+	if mib := (after.TotalAlloc - before.TotalAlloc) >> 20; mib > 200 {
+		t.Errorf("a document of %d KiB allocates %d MiB", len(foreign)>>10, mib)
 	}
 }
 
