@@ -179,7 +179,7 @@ func (m *manifests) readDocument(at place, text string) error {
 		case len(raw.Raw) == 0:
 			continue
 		}
-		if err := m.decode(at, raw.Raw); err != nil {
+		if err := m.decode(at, raw.Raw, maxNested); err != nil {
 			return err
 		}
 	}
@@ -189,8 +189,11 @@ func (m *manifests) readDocument(at place, text string) error {
 var strict = serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).
 	UniversalDeserializer()
 
-// decode adds an object, or those of a list.
-func (m *manifests) decode(at place, raw []byte) error {
+// maxNested is how many lists may be within one another: each is decoded with all that it holds.
+const maxNested = 10
+
+// decode adds an object, or those of a list, with so many lists within one another.
+func (m *manifests) decode(at place, raw []byte, lists int) error {
 	obj, kind, err := strict.Decode(raw, nil, nil)
 	switch {
 	case runtime.IsNotRegisteredError(err) && kind.Group == corev1.GroupName:
@@ -211,13 +214,17 @@ func (m *manifests) decode(at place, raw []byte) error {
 		m.add(obj, at)
 		return nil
 	}
+	if lists == 0 {
+		return fmt.Errorf("more than %d lists are within one another. "+
+			"Remedy: write their objects as documents of YAML", maxNested)
+	}
 	items, err := meta.ExtractList(obj)
 	if err != nil {
 		return err
 	}
 	for i, item := range items {
 		if unread, is := item.(*runtime.Unknown); is {
-			err = m.decode(at, unread.Raw)
+			err = m.decode(at, unread.Raw, lists-1)
 		} else {
 			m.add(item, at)
 		}

@@ -61,10 +61,23 @@ const (
 // stream returns objects as a stream of JSON.
 func stream(objects ...string) string { return strings.Join(objects, "\n") }
 
+func listOf(objects ...string) string {
+	return `{"apiVersion": "v1", "kind": "List", "items": [` + strings.Join(objects, ",") + `]}`
+}
+
+// nested returns objects in so many lists, one within another.
+func nested(lists int, objects ...string) string {
+	text := listOf(objects...)
+	for range lists - 1 {
+		text = listOf(text)
+	}
+	return text
+}
+
 // Both commands read what kubectl apply would, in each form.
 func TestFilesAreReadAsKubectlReadsThem(t *testing.T) {
 	all := []string{configJSON, accountJSON, classJSON, claimJSON, foreignJSON}
-	list := `{"apiVersion": "v1", "kind": "List", "items": [` + strings.Join(all, ",") + `]}`
+	list := listOf(all...)
 	const documents = "\n--- # the next\n"
 	files := map[string]string{
 		"one/a.yaml":       configJSON,
@@ -76,7 +89,7 @@ func TestFilesAreReadAsKubectlReadsThem(t *testing.T) {
 		"documents.yaml":   strings.Join(all, documents),
 		"stream.json":      stream(all...),
 		"list.yaml":        list,
-		"nested.yml":       `{"apiVersion": "v1", "kind": "List", "items": [` + list + `]}`,
+		"nested.yml":       nested(10, all...),
 		"comments.yaml":    "# nothing\n",
 		"mark.yaml":        "\ufeff" + strings.Join(all, documents),
 	}
@@ -95,7 +108,7 @@ func TestFilesAreReadAsKubectlReadsThem(t *testing.T) {
 		"a stream of JSON":       {"--filename=stream.json"},
 		"a list":                 {"--filename=list.yaml"},
 		"a list of ConfigMaps":   {"--filename=lists.yaml"},
-		"a list in a list":       {"--filename=nested.yml"},
+		"lists in lists":         {"--filename=nested.yml"},
 		"a file without objects": {"--filename=comments.yaml", "--filename=list.yaml"},
 		"the standard input":     {"--filename=-"},
 	} {
@@ -133,7 +146,8 @@ func TestAFileThatCannotBeReadIsNamedWithItsLine(t *testing.T) {
 	files := map[string]string{
 		"broken.yaml":             "# one\n---\n" + configJSON + "\n---\n\nkind: A\nmetadata:\n\tname: a\n",
 		"kind.yaml":               configJSON + "\n---\nname: a\n",
-		"item.yaml":               `{"apiVersion": "v1", "kind": "List", "items": [` + configJSON + `, {"a": 1}]}`,
+		"item.yaml":               listOf(configJSON, `{"a": 1}`),
+		"nested.yaml":             nested(11, configJSON),
 		"separator.yaml":          configJSON + "\n--- {a: b}\n",
 		"mine/kustomization.yaml": "resources: [a.yaml]",
 		"mine/a.yaml":             "no: kind",
@@ -153,6 +167,8 @@ func TestAFileThatCannotBeReadIsNamedWithItsLine(t *testing.T) {
 		"broken.yaml": "broken.yaml:6: error converting YAML to JSON: yaml: line 8: ",
 		"number.yaml": "number.yaml:2: data has values that are no texts. " +
 			`Remedy: write list: | and the text below it, max-parallel: "3", verbose: "true"`,
+		"nested.yaml": "item 1 of the list: more than 10 lists are within one another. " +
+			"Remedy: write their objects as documents of YAML",
 		"kind.yaml":      "kind.yaml:3: it has no kind, or no apiVersion. Remedy: ",
 		"item.yaml":      "item.yaml:1: item 2 of the list: it has no kind, or no apiVersion. Remedy: ",
 		"separator.yaml": "separator.yaml:2: invalid Yaml document separator: {a: b}",
