@@ -14,6 +14,7 @@ import (
 // A file may be that of a merge request: names in it were checked by no API server.
 func TestValidatePrintsNoControlCharacterOfAFile(t *testing.T) {
 	const evil = `"g\u001b[31mold\u009b31m"`
+	const evilFile = "g\x1b[31mold\u009b31m\n.yaml"
 	const manifests = `
 apiVersion: v1
 kind: ConfigMap
@@ -25,6 +26,10 @@ kind: ConfigMap
 metadata: {name: plain, namespace: flex-provisioner, labels: {type: provisioner-config, storage-class: %[1]s}}
 data: {image: x, service-account-name: %[1]s}
 ---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: twin, namespace: flex-provisioner, labels: {type: provisioner-config, storage-class: %[1]s}}
+---
 apiVersion: storage.k8s.io/v1
 kind: StorageClass
 metadata: {name: %[1]s}
@@ -34,15 +39,16 @@ apiVersion: v1
 kind: ServiceAccount
 metadata: {name: %[1]s, namespace: flex-provisioner}
 `
+	inFolder(t, map[string]string{evilFile: fmt.Sprintf(manifests, evil)})
 	var out bytes.Buffer
 	cmd := plugin.Command(time.Now)
-	cmd.SetArgs([]string{"validate", "-f", "-"})
-	cmd.SetIn(strings.NewReader(fmt.Sprintf(manifests, evil)))
+	cmd.SetArgs([]string{"validate", "-f", "."})
 	cmd.SetOut(&out)
 	if err := cmd.Execute(); err == nil {
 		t.Error("there is no error")
 	}
-	for _, says := range []string{"has the provisioner", "lacks the label"} {
+	const file = `"g\x1b[31mold\u009b31m\n.yaml":`
+	for _, says := range []string{"has the provisioner", "lacks the label", "\n" + file, "(" + file} {
 		if !strings.Contains(out.String(), says) {
 			t.Errorf("no error says %q:\n%q", says, out.String())
 		}

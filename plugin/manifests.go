@@ -100,7 +100,8 @@ type place struct {
 	line int
 }
 
-func (p place) String() string { return p.file + ":" + strconv.Itoa(p.line) }
+// String quotes the name of the file: that of a merge request may have any character.
+func (p place) String() string { return quote.Name(p.file) + ":" + strconv.Itoa(p.line) }
 
 // read reads the files as kubectl apply does. It returns an error for each document that it cannot
 // read.
