@@ -156,3 +156,19 @@ func TestThePagesCommandsOfKubectlWriteThePV(t *testing.T) {
 		}
 	}
 }
+
+// The page once took a flag of flex that does not exist, and no test read it.
+func TestThePagesScriptIsInAValidConfig(t *testing.T) {
+	var cm corev1.ConfigMap
+	text := block(t, section(t, configurationPage, "#### Script"), "yaml")
+	if err := yaml.UnmarshalStrict([]byte(text), &cm); err != nil {
+		t.Fatal(err)
+	}
+	var class storagev1.StorageClass
+	class.Name, class.Provisioner = "nfs", contract.ProvisionerName
+	by := config.Dispatcher{Provisioner: contract.ProvisionerName, ScriptImage: "i"}
+	cfg, faults := config.Parse(config.SourceOf(&cm, &class), by)
+	if len(faults) > 0 || len(cfg.Warnings) > 0 || len(cfg.Properties) != 3 {
+		t.Errorf("faults %v, warnings %v, properties %v", faults, cfg.Warnings, cfg.Properties)
+	}
+}

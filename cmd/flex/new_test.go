@@ -13,21 +13,22 @@ import (
 )
 
 // The script of kubectl flex new is of one recipe, and its ConfigMap may be of another. That of a network
-// once lacked the key base-dir, so every claim failed.
-func TestNewProvisionersRunWithTheirOwnConfig(t *testing.T) {
-	for _, kind := range []scaffold.Kind{scaffold.Network, scaffold.Node} {
-		t.Run(string(kind), func(t *testing.T) {
-			config := newConfig(t, kind)
+// once lacked the key base-dir, so every claim failed. The page once called a flag of flex that does
+// not exist.
+func TestProvisionersRunWithTheirOwnConfig(t *testing.T) {
+	for name, configOf := range whole {
+		t.Run(name, func(t *testing.T) {
+			config := configOf(t)
 			if !strings.Contains(config["pod-template"], "mountPath: "+config["base-dir"]+"}") {
 				t.Errorf("the pod does not mount %q:\n%s", config["base-dir"], config["pod-template"])
 			}
 			p := newPod(t, contract.Provision, 1, func(_ int, r *contract.Request) { r.AccessModes = []string{"ReadWriteOnce"} })
 			k := p.serve()
 			for _, verb := range []string{"provision", "delete"} {
-				cmd, base := p.script("new-"+string(kind), verb)
+				cmd, base := p.script(name, verb)
 				cmd.Env = slices.DeleteFunc(cmd.Env, func(one string) bool {
-					name, _, _ := strings.Cut(one, "=")
-					return name == "FLEX_BASE_DIR" || slices.Contains(recipes["new-"+string(kind)].properties, name)
+					variable, _, _ := strings.Cut(one, "=")
+					return variable == "FLEX_BASE_DIR" || slices.Contains(recipes[name].properties, variable)
 				})
 				for key, value := range config {
 					if key == "base-dir" {
@@ -66,4 +67,16 @@ func newConfig(t *testing.T, kind scaffold.Kind) map[string]string {
 	}
 	t.Fatal("there is no ConfigMap")
 	return nil
+}
+
+// pageConfig returns the data of the ConfigMap that docs/configuration.md#script shows.
+func pageConfig(t *testing.T) map[string]string {
+	t.Helper()
+	page, err := os.ReadFile("../../docs/configuration.md")
+	must(t, err)
+	_, text, _ := strings.Cut(string(page), "\n#### Script\n\n```yaml\n")
+	text, _, _ = strings.Cut(text, "\n```\n")
+	var object struct{ Data map[string]string }
+	must(t, yaml.UnmarshalStrict([]byte(text), &object))
+	return object.Data
 }

@@ -13,7 +13,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/plugin/scaffold"
 )
 
-// recipe is a script of scripts or of kubectl flex new, with what its config and its pod have.
+// recipe is a script of scripts, of kubectl flex new or of a page, with what its config and its pod
+// have.
 type recipe struct {
 	properties []string // each a variable and its value
 	replace    func(base string) []string
@@ -38,13 +39,30 @@ var recipes = map[string]recipe{
 	"file-server": {properties: []string{"FLEX_SERVER", "filer", "FLEX_EXPORT", "/exports"}, pv: `"nfs":{"path":"/exports/PV","server":"filer"}`, path: "PV"},
 	"new-node":    {pv: `"local":{"path":"BASE/PV"},` + onHost1, path: "PV"},
 	"new-network": {properties: []string{"FLEX_NFS_SERVER", "filer", "FLEX_NFS_PATH", "/exports"}, pv: `"nfs":{"path":"/exports/PV","server":"filer"}`, path: "PV"},
+	"page": {
+		properties: []string{"FLEX_NFS_SERVER", "filer", "FLEX_NFS_PATH", "/exports"},
+		pv:         `"nfs":{"path":"/exports/PV","server":"filer"}`, path: "PV",
+	},
+}
+
+// whole are the recipes that have a config of their own beside the script.
+var whole = map[string]func(t *testing.T) map[string]string{
+	"new-network": func(t *testing.T) map[string]string {
+		t.Helper()
+		return newConfig(t, scaffold.Network)
+	},
+	"new-node": func(t *testing.T) map[string]string {
+		t.Helper()
+		return newConfig(t, scaffold.Node)
+	},
+	"page": pageConfig,
 }
 
 // textOf returns a script.
 func textOf(t *testing.T, name string) string {
 	t.Helper()
-	if kind, isNew := strings.CutPrefix(name, "new-"); isNew {
-		return newConfig(t, scaffold.Kind(kind))["script"]
+	if config := whole[name]; config != nil {
+		return config(t)["script"]
 	}
 	text, err := os.ReadFile("../../scripts/" + name + "-provisioner.sh")
 	must(t, err)
@@ -83,7 +101,7 @@ func (r recipe) in(text, base, id string) string {
 // Where the export is not mounted, a directory of the node would be taken for one of the export, and a
 // volume that is still there for a deleted one.
 func TestScriptsOfAnExportFailWhereItIsNotMounted(t *testing.T) {
-	for _, name := range []string{"file-server", "isolated"} {
+	for _, name := range []string{"file-server", "isolated", "page"} {
 		for _, verb := range []contract.Verb{contract.Provision, contract.Delete} {
 			t.Run(name+" "+string(verb), func(t *testing.T) {
 				p := newPod(t, verb, 1, func(_ int, r *contract.Request) { r.AccessModes = []string{"ReadWriteMany"} })
@@ -106,7 +124,7 @@ func TestScriptsProvisionAndDelete(t *testing.T) {
 	found = slices.DeleteFunc(found, func(path string) bool { // these need a file system, a device or another machine: test/recipes
 		return slices.Contains([]string{"btrfs", "loop", "http", "iscsi-target", "lvm", "zfs", "ceph-rbd"}, strings.TrimSuffix(filepath.Base(path), "-provisioner.sh"))
 	})
-	if len(found)+1 != len(recipes) { // that of environment needs kubectl, and two are of kubectl flex new
+	if len(found)-1+len(whole) != len(recipes) { // that of environment needs kubectl
 		t.Errorf("scripts: %q", found)
 	}
 	oneAccess := func(_ int, r *contract.Request) { r.AccessModes = []string{"ReadWriteOnce"} }
