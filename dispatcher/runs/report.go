@@ -56,7 +56,7 @@ func MessageParts(out Outcome, job *batchv1.Job) (parts []string) {
 	}
 	if out.Reason == outOfMemory {
 		parts = append(parts, fmt.Sprintf("the container exceeded its memory limit: an administrator must raise resources.limits.memory of the container %s in the config's "+
-			"pod-template (default: %s)", contract.Container, jobs.MemoryLimit))
+			"pod-template (default: %s for each script at work)", contract.Container, jobs.MemoryLimit))
 	}
 	if writesPV := !jobs.RecordOf(job, jobs.UIDs(job)[0]).DescribesPV; writesPV && lacksPermission(out.Message) {
 		parts = append(parts, reason.MayNotWritePVs)
