@@ -52,7 +52,7 @@ pod writer-1 data "echo written on node1 > /data/note; grep /data /proc/mounts" 
 kubectl -n demo delete pod writer-1 >/dev/null
 must_be "the second pod reads" "written on node1" "$(pod reader-2 data "cat /data/note" node2)"
 
-title "a claim of the class node-directory, provisioned by 23 lines of bash"
+title "a claim of the class node-directory, provisioned by some twenty lines of bash"
 claim files node-directory 1Gi
 pod writer files "echo written by one pod > /data/note"
 must_be "the second pod reads" "written by one pod" "$(pod reader files "cat /data/note")"
