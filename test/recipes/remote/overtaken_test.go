@@ -55,7 +55,7 @@ func TestARunWhoseConnectionHasEndedChangesNothing(t *testing.T) {
 			must(t, locked(filepath.Join(w.dir, file), func(*os.File) error {
 				end := w.start(0, verb, c)
 				w.await("the run does not wait", func() bool { return len(w.processes("flock")) > 0 })
-				group, err := syscall.Getpgid(w.processes("provision")[0])
+				group, err := syscall.Getpgid(w.processes("script")[0])
 				must(t, err)
 				must(t, syscall.Kill(-group, syscall.SIGKILL)) // what is on the box is of another group
 				end()
