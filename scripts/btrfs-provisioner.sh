@@ -35,10 +35,14 @@ size=$((${FLEX_SIZE:-0} < 1048576 ? 1048576 : FLEX_SIZE))
 uid=${FLEX_PV_NAME#pvc-}
 group=64/$((16#${uid:0:8}${uid:9:4}))
 
-# The source of a clone, as it is in the request: its namespace, its name and its volume.
-from='"source":\{"kind":"PersistentVolumeClaim"'
-from+=',"namespace":"([a-z0-9-]+)","name":"([a-z0-9.-]+)"'
-from+=',"uid":"[^"]*","pvName":"(pvc-[0-9a-f-]{36})"\}'
+# source_of_claim prints the source of this claim's clone: its kind, its name and its volume. The file
+# may have the requests of other claims, too.
+source_of_claim() {
+  jq -r '
+    .requests[] | select(.uid == env.FLEX_CLAIM_UID).source | values |
+    "\(.kind) \(.namespace)/\(.name) \(.pvName)"' /etc/flex/request.json
+}
+clone_of_ours='^PersistentVolumeClaim ([a-z0-9-]+/[a-z0-9.-]+) (pvc-[0-9a-f-]{36})$'
 
 # alone waits for what the other runs of the node change, and keeps them waiting until file 9 is
 # closed. An earlier run that the kubelet has not ended yet would undo the work of this one.
@@ -146,22 +150,21 @@ create() {
 # provision creates the volume, and then the PV that names it.
 provision() {
   # A claim that cannot be served is refused first, so that nothing is left of it.
-  local request
-  request=$(</etc/flex/request.json)
   [ "$FLEX_VOLUME_MODE" = Filesystem ] ||
     flex refuse "a directory cannot be a raw block device: request volumeMode Filesystem"
   [[ $FLEX_ACCESS_MODES != *Many* ]] ||
     flex refuse "a directory is available on one node only: request ReadWriteOnce"
 
   # A clone names its source on the PV.
+  local from
   local source=''
   local patch='{}'
-  if [[ $request == *'"source":{'* ]]; then
-    [[ $request =~ $from ]] ||
+  from=$(source_of_claim)
+  if [ -n "$from" ]; then
+    [[ $from =~ $clone_of_ours ]] ||
       flex refuse "the source has no volume of this provisioner: remove it from the claim"
-    source=${BASH_REMATCH[3]}
-    patch=${BASH_REMATCH[1]}/${BASH_REMATCH[2]}
-    patch='{"metadata":{"annotations":{"flex-provisioner.io/clone-of":"'$patch'"}}}'
+    source=${BASH_REMATCH[2]}
+    patch='{"metadata":{"annotations":{"flex-provisioner.io/clone-of":"'${BASH_REMATCH[1]}'"}}}'
   fi
 
   # What has the volume's name is complete. Only one run at a time may look for it and create it: of

@@ -1,8 +1,8 @@
 # shellcheck shell=sh
 # Runs on a Linux box with tgt, for iscsi-target-provisioner.sh. A volume is a directory with the
 # files disk, note and from (what disk was created from), and a target with a login of its name.
-# Each file has its name only when it is whole: part becomes disk, and of a clone part becomes
-# clone, and clone becomes disk.
+# The disk has its name only when it is whole: part becomes disk, and of a clone part becomes clone,
+# and clone becomes disk.
 #
 # Arguments: the verb, the directory of the volumes, the names of the volume and of its target, the
 # size in bytes, the source or none. Input of provision: the password of the login, and the note,
@@ -201,6 +201,9 @@ provision() {
     end 75 "the target has no login; the provisioner tries again"
   has "^  *ALL\$" ||
     end 75 "the target lets no node in; the provisioner tries again"
+
+  # Or a power cut could leave a PV whose target, note or source is empty.
+  sync -f "$volume/note" "$config"
 }
 
 must_be_unused() {

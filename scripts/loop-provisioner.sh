@@ -175,6 +175,9 @@ delete() {
   # that of another run, and so are its note and its link.
   alone
   [ -e "$file" ] || rm -f "$path" "$note"
+
+  # Without this, a power cut could bring the file back after its PV has gone.
+  sync -f "$own"
 }
 
 case $1 in

@@ -20,10 +20,10 @@ func (p *parser) properties() {
 		taken[contract.EnvName(name)] = "the reserved property " + name
 	}
 	for _, key := range slices.Sorted(maps.Keys(p.src.Data)) {
-		if isOurs(key) {
+		if isOurs(key) && (key != keyScript || p.hasScript()) {
 			continue
 		}
-		if own := nearKey(key); own != "" {
+		if own := nearKey(key); own != "" && own != key {
 			p.invalid(key, key, "did you mean %s? a property must not have a name so similar to it", own)
 			continue
 		}

@@ -37,12 +37,27 @@ const byteOrderMark = "\ufeff"
 var credential = regexp.MustCompile(
 	`(?i)(password|passwd|passphrase|token|secret|api_?key)[a-z0-9_]*=["']?[^\s"'$(){}<>;|&/][^\s"'$(){}<>;|&]{5,}`)
 
+// ofAllRequests is what a script would find otherwise in a batch than alone: the two files have all
+// requests then, and Secrets of several claims need the right to write batches.
+var ofAllRequests = regexp.MustCompile(`\b(request|pv)\.json\b|\bflex secret\b`)
+
+// needsRunOfItsOwn reports whether a script that has not asked for batches may count on one request.
+func needsRunOfItsOwn(script string) bool { return ofAllRequests.MatchString(script) }
+
+// hasScript reports whether the source has a script. Beside an image it is a property of that image,
+// as an earlier dispatcher has stored it: what a ConfigMap has there is under keyImageOfScript.
+func (p *parser) hasScript() bool {
+	_, script := p.src.Data[keyScript]
+	_, image := p.src.Data[keyImage]
+	return script && !image
+}
+
 // script parses the text of the program that the container runs.
 func (p *parser) script() {
-	text, has := p.src.Data[keyScript]
-	if !has {
+	if !p.hasScript() {
 		return
 	}
+	text := p.src.Data[keyScript]
 	p.cfg.Script = text
 	if fault := scriptFault(text); fault != "" {
 		// Events of claims repeat a fault, and a line of the text may hold a credential.

@@ -177,3 +177,54 @@ func TestACredentialInAScriptIsWarnedOf(t *testing.T) {
 		}
 	}
 }
+
+// The files of a run have all its requests, and the Secrets of a batch need a right: a script that
+// counts on its own alone is asked for nothing but one request, unless its config asks for batches.
+func TestAScriptThatCountsOnOneRequestHasNoBatches(t *testing.T) {
+	for text, want := range map[string]int{
+		"rm -rf \"$FLEX_BASE_DIR/$FLEX_PV_NAME\"":       16,
+		"jq -r .spec.nfs.path /etc/flex/pv.json":        1,
+		"jq '.requests[0]' </etc/flex/request.json":     1,
+		"flex secret --delete":                          1,
+		"echo 'no secret, and no file pv_json is read'": 16,
+	} {
+		src := source(set("script", "#!/bin/bash\n"+text+"\n"))
+		if got := parse(t, src).LaterBatch; got != want {
+			t.Errorf("%s: %d requests in a run, want %d", text, got, want)
+		}
+		src.Data["batch-size"] = "4"
+		if got := parse(t, src).LaterBatch; got != 4 {
+			t.Errorf("%s: %d requests in a run, though its config says 4", text, got)
+		}
+	}
+}
+
+// An earlier dispatcher has passed a key of this name to the image. What it has stored is deleted by
+// that image.
+func TestAStoredScriptBesideAnImageIsAPropertyOfIt(t *testing.T) {
+	cfg := parse(t, source(func(s *config.Source) { s.Data["script"] = "#!/bin/sh\ntrue\n" }))
+	if cfg.Script != "" || cfg.Each || cfg.Properties["script"] == "" || cfg.Image != source().Data["image"] {
+		t.Errorf("%+v", cfg)
+	}
+}
+
+// An edit of a script that holds an address may be the address of another storage.
+func TestConfigsWhoseScriptsHoldAddressesAreOfNoKnownStorage(t *testing.T) {
+	of := func(text string) config.Config {
+		return parse(t, source(set("script", "#!/bin/bash\n"+text+"\n")))
+	}
+	const here, there, keys = "curl https://filer-a.example/", "curl https://filer-b.example/", `curl "$FLEX_API"`
+	for name, tt := range map[string]struct {
+		a, b string
+		same bool
+	}{
+		"another address":     {here, there, false},
+		"an address no more":  {here, keys, false},
+		"no address":          {keys, keys + "; true", true},
+		"nothing has changed": {here, here, true},
+	} {
+		if got := config.SameStorage(of(tt.a), of(tt.b)); got != tt.same {
+			t.Errorf("%s: the same storage: %t", name, got)
+		}
+	}
+}

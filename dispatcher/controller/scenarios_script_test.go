@@ -83,7 +83,8 @@ func TestADeleteThatFailedTwiceUsesTheEditedScript(t *testing.T) {
 // mostScripts is the highest number of scripts that were at work at a time in those.
 func (w *world) mostScripts() int { return w.mostOf(jobs.ParallelOf) }
 
-// The scripts of a batch are at work in one pod, and count one by one.
+// The scripts of a batch are at work in one pod, and count one by one. A burst of one verb leaves a slot
+// to the others.
 func TestMaxParallelBoundsTheScriptsOfAllPods(t *testing.T) {
 	const claims, parallel = 48, 10
 	inWorld(t, func(w *world) {
@@ -101,8 +102,8 @@ func TestMaxParallelBoundsTheScriptsOfAllPods(t *testing.T) {
 			fakecluster.Delete(w, fakecluster.User, claim)
 		}
 		w.Until("nothing is left", time.Minute, w.Empty)
-		if got := w.mostScripts(); got != parallel {
-			w.T.Errorf("%d scripts at a time, want %d", got, parallel)
+		if got := w.mostScripts(); got <= parallel/2 || got >= parallel {
+			w.T.Errorf("%d scripts at a time, want more than %d, and less than %d", got, parallel/2, parallel)
 		}
 	})
 }

@@ -31,7 +31,7 @@ func (j stuckJob) sameCause() stuckJob { return stuckJob{start: j.start, cause: 
 // probeInsteadOf returns the Job that is kept instead of one that cannot start, or nothing if this
 // one is kept. The oldest of each cause is kept, but the Jobs that are kept leave one slot of the
 // class to others if it has more than one, and those of one namespace leave half of them: a user
-// may select any node for a claim. Each holds a slot.
+// may select any node for a claim. Each holds a slot for each of its scripts.
 func (b *Observer) probeInsteadOf(job *batchv1.Job, stuck *runs.Stuck) string {
 	cause := stuck.Cause()
 	if cause == "" {
@@ -39,14 +39,16 @@ func (b *Observer) probeInsteadOf(job *batchv1.Job, stuck *runs.Stuck) string {
 	}
 	own, probes := stuckJob{job, slots.StartOf(job), cause, stuck.Node}, map[stuckJob]string{}
 	most := b.maxParallel(job)
-	room, half, inNamespace := max(1, most-1), (most+1)/2, map[string]int{}
+	room, half, held, inNamespace := max(1, most-1), (most+1)/2, 0, map[string]int{}
 	var oldest string
 	for _, other := range b.stuckJobs(own) {
 		oldest = cmp.Or(oldest, other.Name)
 		ns := jobs.FirstNamespace(other.Job)
-		if probes[other.sameCause()] == "" && len(probes) < room && inNamespace[ns] < half {
+		if probes[other.sameCause()] == "" && held < room && inNamespace[ns] < half {
 			probes[other.sameCause()] = other.Name
-			inNamespace[ns]++
+			n := jobs.ParallelOf(other)
+			held += n
+			inNamespace[ns] += n
 		}
 	}
 	if probe := cmp.Or(probes[own.sameCause()], oldest); probe != job.Name {

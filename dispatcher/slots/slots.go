@@ -250,9 +250,9 @@ func (s *Slots) load(at ClassKey, limit int) Load {
 
 func (a *Assignment) counts() int { return max(a.parallel, 1) }
 
-// Widen lets a Job that is about to be launched run up to so many scripts at a time, as far as slots
-// of its class are free beside the one that its first UID has been assigned. It returns how many it
-// may run, at least one.
+// Widen lets a Job that is about to be launched run up to so many scripts at a time. Beside the slot
+// that its first UID has been assigned it takes at most half of those that are free in its class, so
+// that a burst of one verb leaves some to the others. It returns how many it may run, at least one.
 func (s *Slots) Widen(uid types.UID, most, limit int) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -262,7 +262,7 @@ func (s *Slots) Widen(uid types.UID, most, limit int) int {
 	}
 	a.parallel = 1
 	free := limit - s.load(a.ClassKey, limit).Busy()
-	a.parallel += min(max(free, 0), max(most-1, 0))
+	a.parallel += min(max(free, 0)/2, max(most-1, 0))
 	return a.parallel
 }
 

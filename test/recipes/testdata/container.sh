@@ -7,7 +7,7 @@ root=$1 script=$2 flex=$3 image=${1%/*}/image
 build() {
   local program name i
   mkdir -p "$image"/{dev,faults}
-  ../../hack/with-libraries.sh "$image" btrfs flock losetup setpriv # which takes the capabilities that the pod does not have
+  ../../hack/with-libraries.sh "$image" btrfs flock jq losetup setpriv # which takes the capabilities that the pod does not have
   install -m 0755 /bin/bash-static "$image/bin/bash"
   install -m 0755 /bin/busybox "$flex" "$image/bin"
   chroot "$image" /bin/busybox --install -s /bin
