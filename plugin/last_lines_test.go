@@ -87,7 +87,7 @@ func TestTheLastLinesNameCauseAndRemedy(t *testing.T) {
 		"the command of the image does not exist": {func(c *fakecluster.Cluster) {
 			c.SetUpGold(fakecluster.Works)
 			c.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Works, StartFails: "StartError"}
-		}, asUsual, "StartError", "correct the image, or command and args in the pod-template, in the class's ConfigMap\n"},
+		}, asUsual, "StartError", "correct the script, the key image (or --script-image of the dispatcher, where the config has a script alone), or command and args in the pod-template, in the class's ConfigMap\n"},
 		"the node has no room for the pod": {func(c *fakecluster.Cluster) {
 			c.SetUpGold(fakecluster.Works)
 			c.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Works, Rejected: "OutOfcpu"}

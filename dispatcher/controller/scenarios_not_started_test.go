@@ -13,8 +13,8 @@ var cannotStart = map[string]struct {
 	image fakecluster.Image
 	says  []string
 }{
-	"no such program":     {fakecluster.Image{StartFails: "StartError"}, []string{"StartError", "exec: no such file or directory", "correct the image, or command and args"}},
-	"another runtime":     {fakecluster.Image{StartFails: "ContainerCannotRun"}, []string{"ContainerCannotRun", "correct the image, or command and args"}},
+	"no such program":     {fakecluster.Image{StartFails: "StartError"}, []string{"StartError", "exec: no such file or directory", "correct the script, the key image"}},
+	"another runtime":     {fakecluster.Image{StartFails: "ContainerCannotRun"}, []string{"ContainerCannotRun", "correct the script, the key image"}},
 	"its node is full":    {fakecluster.Image{Rejected: "OutOfcpu"}, []string{"OutOfcpu", "Pod was rejected: it does not fit", "change resources or nodes"}},
 	"its node is another": {fakecluster.Image{Rejected: "NodeAffinity"}, []string{"NodeAffinity", "change resources or nodes"}},
 }

@@ -233,8 +233,8 @@ func RetainedInDoubt(namespace, job, forget string) Note {
 
 // CouldNotStart says that the container runtime could not start the container of a run.
 func CouldNotStart(why, message string) Note {
-	remedy := "an administrator must correct the image, or command and args in the pod-template, in the " +
-		"class's ConfigMap"
+	remedy := "an administrator must correct the script, " + imageOfRun + ", or command and args in the " +
+		"pod-template, in the class's ConfigMap"
 	if lacksFlex.MatchString(message) {
 		remedy = "the script's image has no program flex, which batches need: an administrator must add " +
 			"/bin/flex of the image flex-shell to it, or remove batch-size from the class's ConfigMap"
@@ -261,7 +261,7 @@ const MayNotWritePVs = "by its output the container may not read or write Persis
 // OtherArchitecture says that a program of an image may be none for its node, by the output.
 const OtherArchitecture = "by its output the image, or a program in it, may be built for another " +
 	"architecture than that of the node, or be a script without a first line with #!: an administrator " +
-	"must correct the image, or select other nodes by kubernetes.io/arch in the config's node-selector"
+	"must correct " + imageOfRun + ", or select other nodes by kubernetes.io/arch in the config's node-selector"
 
 // NoToken says that the container that was to write a PV had no token for the API server.
 func NoToken(pv, why string) string {

@@ -20,7 +20,12 @@ var startRemedies = map[string]string{
 	"Unschedulable":              "label a node that reaches the storage, or correct node-selector, or tolerations and resources in the pod-template, of the ConfigMap %[1]s/%[2]s",
 }
 
-const correctImage = "correct the key image, image-pull-policy, or imagePullSecrets in the pod-template, of the ConfigMap %[1]s/%[2]s"
+const (
+	correctImage = "correct " + imageOfRun + ", image-pull-policy, or imagePullSecrets in the " +
+		"pod-template, of the ConfigMap %[1]s/%[2]s"
+	// imageOfRun is where the image of a run is named.
+	imageOfRun = "the key image (or --script-image of the dispatcher, where the config has a script alone)"
+)
 
 // WithStartRemedy returns the note of a Job that Kubernetes cannot start, with what to do about it. why
 // is Kubernetes' own reason. config is the name of the Job's ConfigMap, in its namespace. A reason

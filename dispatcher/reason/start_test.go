@@ -10,11 +10,11 @@ import (
 // A user reads the note, and an administrator has to find the ConfigMap by it.
 func TestAJobThatDoesNotStartNamesItsConfig(t *testing.T) {
 	for why, test := range map[string]struct{ note, want string }{
-		"ErrImagePull":               {"not found", "correct the key image,"},
-		"ImagePullBackOff":           {"back-off", "correct the key image,"},
-		"InvalidImageName":           {"must be lowercase", "correct the key image,"},
-		"InspectFailed":              {"couldn't parse", "correct the key image,"},
-		"Failed":                     {"Failed to pull image", "correct the key image,"},
+		"ErrImagePull":               {"not found", "correct the key image (or --script-image "},
+		"ImagePullBackOff":           {"back-off", "correct the key image (or --script-image "},
+		"InvalidImageName":           {"must be lowercase", "correct the key image (or --script-image "},
+		"InspectFailed":              {"couldn't parse", "correct the key image (or --script-image "},
+		"Failed":                     {"Failed to pull image", "correct the key image (or --script-image "},
 		"CreateContainerConfigError": {`secret "s" not found`, "create what is missing in the namespace ns, or"},
 		"FailedMount":                {`secret "s" not found`, "files-from-secret"},
 		"FailedCreate":               {"exceeded quota", "the quota,"},
