@@ -91,7 +91,7 @@ func (s *server) createSecret(path, name string, secret object) error {
 		case answer.code/100 == 2:
 			return nil
 		case answer.code != http.StatusConflict:
-			return fmt.Errorf("the API server refuses the Secret %s: %s. Remedy: correct the image or its permissions", name, answer.message())
+			return fmt.Errorf("the API server refuses the Secret %s: %s. Remedy: correct the script or the image, or its permissions", name, answer.message())
 		}
 		if err := s.deleteSecret(path, name); err != nil {
 			return err

@@ -116,7 +116,7 @@ func (s *server) createOnce(name, uid string, body []byte) (says string, err err
 	case answer.code == http.StatusConflict:
 		return s.isOurs(name, uid, all+"/"+url.PathEscape(name))
 	case answer.code/100 != 2:
-		return "", fmt.Errorf("the API server refuses the PersistentVolume %s: %s. Remedy: correct the image, its config or its permissions", name, answer.message())
+		return "", fmt.Errorf("the API server refuses the PersistentVolume %s: %s. Remedy: correct the script or the image, its config or its permissions", name, answer.message())
 	}
 	return "PersistentVolume " + name + " is created", nil
 }

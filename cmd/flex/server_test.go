@@ -41,7 +41,7 @@ func TestWhatTheAPIServerAnswers(t *testing.T) {
 			answers: func(*kubernetes) []reply {
 				return []reply{says(403, "the pod x may write only the PersistentVolume of its own claim\nclaim: forged")}
 			},
-			code: 75, says: "403, the pod x may write only the PersistentVolume of its own claim claim: forged. Remedy: correct the image", asked: 1,
+			code: 75, says: "403, the pod x may write only the PersistentVolume of its own claim claim: forged. Remedy: correct the script or the image", asked: 1,
 		},
 		"invalid":       {answers: func(*kubernetes) []reply { return []reply{says(422, "spec.nfs: Required value")} }, code: 75, says: "422, spec.nfs: Required value", asked: 1},
 		"unknown field": {answers: func(*kubernetes) []reply { return []reply{says(400, `unknown field "spec.nsf"`)} }, code: 75, says: `400, unknown field "spec.nsf"`, asked: 1},
