@@ -25,7 +25,8 @@ func execute(args ...string) (string, error) {
 	return out.String(), err
 }
 
-// The page of the folder has the flags with which its manifests are validated.
+// The folder is validated as kubectl apply reads it. Its page has the flags with which its manifests
+// are validated.
 func TestANewProvisionerIsValid(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for name, kind := range map[string]string{"my-network": "network", "my-node": "node", "123": "network", "no": "node"} {
@@ -46,7 +47,7 @@ func TestANewProvisionerIsValid(t *testing.T) {
 				serving.ConfigNamespaces = append(serving.ConfigNamespaces, further)
 			}
 		}
-		files := &plugin.Files{Names: []string{filepath.Join(name, name+".yaml")}, Serving: serving}
+		files := &plugin.Files{Names: []string{name}, Serving: serving}
 		v, err := plugin.Validate(files)
 		if err != nil {
 			t.Fatal(err)

@@ -95,7 +95,7 @@ func Files(name string, kind Kind) (map[string]string, error) {
 			return nil, err
 		}
 	}
-	for _, file := range []string{"README.md", "provoke.yaml"} {
+	for _, file := range []string{"README.md", "provoke.txt"} {
 		if out[file], err = render(file, of); err != nil {
 			return nil, err
 		}

@@ -44,7 +44,7 @@ func filesOf(t *testing.T, kind scaffold.Kind) map[string]string {
 func TestTheProvisionerIsProvokedToRefuseAClaim(t *testing.T) {
 	for kind := range kinds {
 		files := filesOf(t, kind)
-		provocations, err := conform.ReadProvocations([]byte(files["provoke.yaml"]))
+		provocations, err := conform.ReadProvocations([]byte(files["provoke.txt"]))
 		if err != nil || *provocations["refuses"].VolumeMode != corev1.PersistentVolumeBlock || !strings.Contains(scriptOf(t, files), "[ \"$FLEX_VOLUME_MODE\" = Filesystem ] ||\n    flex refuse") {
 			t.Errorf("%s: %v, %v", kind, provocations, err)
 		}
@@ -56,7 +56,7 @@ func TestEachObjectHasTheNameOfTheProvisioner(t *testing.T) {
 	ofRecipes := regexp.MustCompile(`nfs-(provisioner|export)|: nfs\b|directory-provisioner|node-directory|\bNAME\b|isolated|\.sh\b|configmaps/|deploy/examples`)
 	for kind, objects := range kinds {
 		files := filesOf(t, kind)
-		if got, want := slices.Sorted(maps.Keys(files)), []string{"README.md", name + ".yaml", "provoke.yaml"}; !slices.Equal(got, want) {
+		if got, want := slices.Sorted(maps.Keys(files)), []string{"README.md", name + ".yaml", "provoke.txt"}; !slices.Equal(got, want) {
 			t.Errorf("%s: the files %q, want %q", kind, got, want)
 		}
 		var got []string

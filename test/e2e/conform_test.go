@@ -51,7 +51,7 @@ func (w *world) conform(class string, args ...string) (conformance, int) {
 // provoked writes a file that says how an image is made to refuse a claim, and returns the flag.
 func (w *world) provoked(text string) string {
 	w.t.Helper()
-	file := filepath.Join(w.t.TempDir(), "provoke.yaml")
+	file := filepath.Join(w.t.TempDir(), "provoke.txt")
 	w.must(os.WriteFile(file, []byte(text), 0o600), "write a file")
 	return "--provoke=" + file
 }
@@ -84,7 +84,7 @@ func TestConformOfNewProvisionersKeepsAll(t *testing.T) {
 			}
 			dir := w.made(name, kind, "PersistentVolume")
 			w.remove(func() { w.removeJobsThatMount(name + "-export") })
-			w.mustKeep(name, nil, only, "--provoke="+filepath.Join(dir, "provoke.yaml"))
+			w.mustKeep(name, nil, only, "--provoke="+filepath.Join(dir, "provoke.txt"))
 		})
 	}
 }

@@ -24,7 +24,7 @@ var lookedUp = []string{"troubleshoot", "configuration", "kubectl-flex", "operat
 // elsewhere are commands of these pages that do not run here, and why.
 var elsewhere = map[string]string{
 	"kubectl flex conform gold": "TestConformOfRecipesKeepsAll",
-	"kubectl flex conform gold --mount=registry.example/busybox:1 --provoke=provoke.yaml":                                      "TestConformOfRecipesKeepsAll",
+	"kubectl flex conform gold --mount=registry.example/busybox:1 --provoke=provoke.txt":                                       "TestConformOfRecipesKeepsAll",
 	"kubectl kustomize overlay | kubectl flex validate --filename=-":                                                           "the overlay is the reader's",
 	"kubectl kustomize deploy/node-directories | kubectl flex validate --filename=- --filename=configmaps/node-directory.yaml": "TestTheShippedConfigsAreValid",
 	"kubectl delete namespace --selector=flex-provisioner.io/conform":                                                          "it may meet TestConform at work",
