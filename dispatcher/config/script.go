@@ -32,10 +32,23 @@ const keyImageOfScript = "image of the script"
 // byteOrderMark is what some editors write at the beginning of a text.
 const byteOrderMark = "\ufeff"
 
-// credential is how a line of a script looks that sets a password to a fixed text. A path is none: it
-// is where a Secret is mounted.
-var credential = regexp.MustCompile(
-	`(?i)(password|passwd|passphrase|token|secret|api_?key)[a-z0-9_]*=["']?[^\s"'$(){}<>;|&/][^\s"'$(){}<>;|&]{5,}`)
+const (
+	secretName = `password|passwd|passphrase|token|secret|api_?key`
+	// literal begins as no variable, path, flag, format or command does.
+	literal = `["']?[^\s"'$@%(){}<>;|&/\x60-][^\s"'$(){}<>;|&\x60]{5,}`
+)
+
+// credential are the forms of a line that holds a credential. A variable is none, and neither is a
+// path or an @, with which a file is named: it is where a Secret is mounted.
+var credential = regexp.MustCompile(`(?i)(?:` + strings.Join([]string{
+	`(?:` + secretName + `)[a-z0-9_]*=`,                     // password=...
+	`(?:` + secretName + `)[a-z0-9_]*\\?["']\s*:\s*\\?["']`, // {"password": "..."}
+	`authorization:\s*(?:bearer|basic|token)\s+`,            // -H "Authorization: Bearer ..."
+	`[a-z]-(?:token|key):\s*`,                               // -H "X-Auth-Token: ..."
+	`\s(?:-u|--user|--proxy-user)[\s=]["']?[^\s"':]+["']?:`, // curl -u admin:...
+	`--[a-z-]*(?:` + secretName + `)\s+`,                    // --password ...
+	`sshpass\s+-p\s*`,                                       // sshpass -p ...
+}, "|") + `)` + literal + `|-----BEGIN [a-z0-9 ]*PRIVATE KEY-----(?:\s*$|\\n)`)
 
 // ofAllRequests is what a script would find otherwise in a batch than alone: the two files have all
 // requests then, and Secrets of several claims need the right to write batches.
@@ -66,7 +79,8 @@ func (p *parser) script() {
 	for i, line := range strings.Split(text, "\n") {
 		if credential.MatchString(line) {
 			p.cfg.Warnings = append(p.cfg.Warnings, fmt.Sprintf("line %d of the script seems to hold a "+
-				"credential: keep it in a Secret, and name the Secret in %s", i+1, keyEnvSecret))
+				"credential. Keep it in a Secret, and name the Secret in %s. And change it: earlier "+
+				"revisions keep the text", i+1, keyEnvSecret))
 			break
 		}
 	}

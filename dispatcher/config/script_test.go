@@ -165,15 +165,55 @@ func TestAnEditedScriptReachesTheSameStorage(t *testing.T) {
 func TestACredentialInAScriptIsWarnedOf(t *testing.T) {
 	for line, warned := range map[string]bool{
 		"API_TOKEN=abcdef0123456789":               true,
-		"curl -H \"X-Api-Key: $KEY\" $FLEX_SERVER": false,
+		`curl -H "X-Api-Key: $KEY" "$FLEX_SERVER"`: false,
 		"password='correct horse'":                 true,
 		"password=$OS_PASSWORD":                    false,
 		"token=$(cat /etc/flex/secret/token)":      false,
+		"token=`printenv FLEX_TOKEN`":              false,
 		"SECRET=${SECRET:?is missing}":             false,
+
+		`curl -H "Authorization: Bearer abcdef0123"`:                    true,
+		`curl -H "Authorization: Bearer $FLEX_TOKEN"`:                   false,
+		`printf 'Authorization: Basic %s\r\n' "$login"`:                 false,
+		`curl -H 'X-Auth-Token: abcdef0123'`:                            true,
+		`curl -H "X-Auth-Token: ${FLEX_TOKEN}"`:                         false,
+		`curl -H @/etc/flex/files/header "$FLEX_API"`:                   false,
+		`curl -u admin:hunter2 "$FLEX_API"`:                             true,
+		`curl --user "$FLEX_USER:hunter2" "$FLEX_API"`:                  true,
+		`curl -u "$FLEX_USER:$FLEX_PASSWORD" "$FLEX_API"`:               false,
+		`curl -u "${FLEX_USER:?}:${FLEX_PASSWORD:?}"`:                   false,
+		`curl -u admin:$(cat /etc/flex/files/password)`:                 false,
+		`set -u; at=$(date -u +%H:%M:%S)`:                               false,
+		`rsync -u "$FLEX_BOX:/export/$FLEX_PV_NAME" .`:                  false,
+		`storage --password hunter2`:                                    true,
+		`storage --admin-password 'hunter2'`:                            true,
+		`storage --password "$FLEX_PASSWORD"`:                           false,
+		`storage --password @/etc/flex/files/password`:                  false,
+		`storage --password-file /etc/flex/files/password`:              false,
+		`storage --ask-password --verbose`:                              false,
+		`sshpass -p hunter2 ssh "$FLEX_BOX"`:                            true,
+		`sshpass -phunter2 ssh "$FLEX_BOX"`:                             true,
+		`sshpass -p "$FLEX_PASSWORD" ssh "$FLEX_BOX"`:                   false,
+		`sshpass -f /etc/flex/files/password ssh "$FLEX_BOX"`:           false,
+		`curl --data '{"user": "admin", "password": "hunter2"}'`:        true,
+		`curl --data "{\"user\":\"admin\",\"password\":\"hunter2\"}"`:   true,
+		`curl --data "{\"password\":\"$FLEX_PASSWORD\"}"`:               false,
+		`jq --null-input '{password: env.FLEX_PASSWORD}'`:               false,
+		`jq --null-input '{"password": "\(env.FLEX_PASSWORD)"}'`:        false,
+		`-----BEGIN OPENSSH PRIVATE KEY-----`:                           true,
+		`printf -- '-----BEGIN PRIVATE KEY-----\nMII\n' >"$TMPDIR/key"`: true,
+		`[[ $key == "-----BEGIN OPENSSH PRIVATE KEY-----"* ]]`:          false,
+		`-----BEGIN CERTIFICATE-----`:                                   false,
+		`flex denied "the token has expired"`:                           false,
+		`flex denied "the server refuses the login: token: expired"`:    false,
 	} {
 		c := scripted(t, map[string]string{"script": text + line + "\n"})
-		if got := len(c.Warnings) > 0; got != warned {
-			t.Errorf("%s: warned %t, want %t: %v", line, got, warned, c.Warnings)
+		said := strings.Join(c.Warnings, "\n")
+		if got := strings.Contains(said, "change it: earlier revisions keep"); got != warned {
+			t.Errorf("%s: warned %t, want %t: %s", line, got, warned, said)
+		}
+		if strings.Contains(said, "hunter2") || strings.Contains(said, "abcdef") {
+			t.Errorf("the warning repeats what it found: %s", said)
 		}
 	}
 }
