@@ -21,6 +21,7 @@ var namesStorage = regexp.MustCompile(strings.Join([]string{
 	`(?:^|[\s"'=])[A-Za-z0-9][A-Za-z0-9.-]+:/[A-Za-z0-9]`,                 // filer:/export
 	`/dev/(?:(?:[shv]|xv)d[a-z]|nvme\d|md\d|dm-\d|mmcblk\d)`,              // /dev/sdb
 	`/dev/(?:mapper|zvol|md|disk/by-(?:uuid|label))/[A-Za-z0-9]`,          // /dev/mapper/data
+	`\b(?:server|targetPortal)\\?["']?\s*:\s*\\?["'][A-Za-z0-9]`,          // {"server": "filer"}
 	`--nfs[= ]["']?[A-Za-z0-9]`,                                           // flex pv --nfs filer
 	`--(?:[a-z-]+-)?pool[= ]["']?[A-Za-z0-9]`,                             // --pool=data
 	`\b(?:zfs|lv[a-z]+|rbd)\s(?:.*[\s"'])?["']?[A-Za-z][\w.-]*/["']?\$`,   // zfs create data/$name
