@@ -24,8 +24,8 @@ lost=''
 # yes: this is an expand. 73 promises that nothing has grown.
 grows=''
 
-# For https. curl trusts this file in place of the CAs that flex-shell has in one. In another image it
-# would trust those with hashed names in /etc/ssl/certs as well.
+# For https. curl trusts this file in place of the CAs that flex-shell has in one. In another image
+# it would trust those with hashed names in /etc/ssl/certs as well.
 export CURL_CA_BUNDLE=$secret/ca.crt
 
 # A Secret or config that is wrong stays so until an administrator corrects it.
