@@ -176,7 +176,7 @@ delete() {
   alone
   [ -e "$file" ] || rm -f "$path" "$note"
 
-  # Without this, a power cut could bring the file back after its PV has gone.
+  # Without this, a power cut could bring the file back after its PV was deleted.
   sync -f "$own"
 }
 
