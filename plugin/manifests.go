@@ -18,6 +18,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -193,23 +194,15 @@ var strict = serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).
 // maxNested is how many lists may be within one another: each is decoded with all that it holds.
 const maxNested = 10
 
-// decode adds an object, or those of a list, with so many lists within one another.
+// decode adds an object, or those of a list, with so many lists within one another. An object of
+// another project is none of ours.
 func (m *manifests) decode(at place, raw []byte, lists int) error {
 	obj, kind, err := strict.Decode(raw, nil, nil)
-	switch {
-	case runtime.IsNotRegisteredError(err) && kind.Group == corev1.GroupName:
-		return fmt.Errorf("there is no kind %s of apiVersion %s. "+
-			"Remedy: correct them, as kind: ConfigMap and apiVersion: v1",
-			quote.Name(kind.Kind), quote.Name(kind.Version))
-	case runtime.IsNotRegisteredError(err):
-		return nil // of another project
-	case runtime.IsMissingKind(err), runtime.IsMissingVersion(err):
-		return errors.New("it has no kind, or no apiVersion. " +
-			"Remedy: begin a ConfigMap with apiVersion: v1 and kind: ConfigMap")
-	case runtime.IsStrictDecodingError(err) && isJudged(obj):
-		return fmt.Errorf("%w. Remedy: correct the name of the field, or its place", err)
-	case err != nil && !runtime.IsStrictDecodingError(err):
-		return cmp.Or(noTexts(raw), err)
+	if runtime.IsNotRegisteredError(err) && kind.Group != corev1.GroupName {
+		return nil
+	}
+	if err := unread(obj, kind, raw, err); err != nil {
+		return err
 	}
 	if !meta.IsListType(obj) {
 		m.add(obj, at)
@@ -224,16 +217,33 @@ func (m *manifests) decode(at place, raw []byte, lists int) error {
 		return err
 	}
 	for i, item := range items {
-		if unread, is := item.(*runtime.Unknown); is {
-			err = m.decode(at, unread.Raw, lists-1)
-		} else {
+		if text, is := item.(*runtime.Unknown); !is {
 			m.add(item, at)
-		}
-		if err != nil {
+		} else if err := m.decode(at, text.Raw, lists-1); err != nil {
 			return fmt.Errorf("item %d of the list: %w", i+1, err)
 		}
 	}
 	return nil
+}
+
+// unread returns why an object that was decoded so cannot be judged, or nil. Fields that are unknown
+// here may be those of a newer Kubernetes where the object is none that is judged.
+func unread(obj runtime.Object, kind *schema.GroupVersionKind, raw []byte, err error) error {
+	switch {
+	case runtime.IsNotRegisteredError(err):
+		return fmt.Errorf("there is no kind %s of apiVersion %s. "+
+			"Remedy: correct them, as kind: ConfigMap and apiVersion: v1",
+			quote.Name(kind.Kind), quote.Name(kind.Version))
+	case runtime.IsMissingKind(err), runtime.IsMissingVersion(err):
+		return errors.New("it has no kind, or no apiVersion. " +
+			"Remedy: begin a ConfigMap with apiVersion: v1 and kind: ConfigMap")
+	case err != nil && !runtime.IsStrictDecodingError(err):
+		return cmp.Or(noTexts(raw), err)
+	case err != nil && isJudged(obj):
+		return fmt.Errorf("%w. Remedy: correct the name of the field, or its place", err)
+	default:
+		return nil
+	}
 }
 
 // isJudged reports whether an object is one that validate judges. The others may be of a newer
@@ -254,7 +264,8 @@ func noTexts(raw []byte) error {
 		Kind string                     `json:"kind"`
 		Data map[string]json.RawMessage `json:"data"`
 	}
-	if err := json.Unmarshal(raw, &cm); err != nil || cm.Kind != "ConfigMap" {
+	_ = json.Unmarshal(raw, &cm) // what is no map has no data, and is reported as it is
+	if cm.Kind != "ConfigMap" {
 		return nil
 	}
 	var remedies []string
@@ -285,13 +296,7 @@ func (m *manifests) add(obj runtime.Object, at place) {
 	case *storagev1.StorageClass:
 		m.classes = append(m.classes, o)
 	case *corev1.PersistentVolumeClaim:
-		if o.Spec.StorageClassName != nil && *o.Spec.StorageClassName == "" {
-			return // it takes a volume that exists, as that of a recipe's export
-		}
-		m.claims = slices.DeleteFunc(m.claims, func(earlier claimInFile) bool { // as kubectl apply
-			return earlier.Namespace == o.Namespace && earlier.Name == o.Name
-		})
-		m.claims = append(m.claims, claimInFile{o, at})
+		m.addClaim(claimInFile{o, at})
 	case *corev1.ServiceAccount:
 		m.accounts = append(m.accounts, o)
 	case *appsv1.Deployment:
@@ -299,4 +304,16 @@ func (m *manifests) add(obj runtime.Object, at place) {
 			m.dispatcher = o
 		}
 	}
+}
+
+// addClaim adds a claim in place of an earlier one of its name, as kubectl apply does. One without a
+// class takes a volume that exists, as that of a recipe's export.
+func (m *manifests) addClaim(claim claimInFile) {
+	if class := claim.Spec.StorageClassName; class != nil && *class == "" {
+		return
+	}
+	m.claims = slices.DeleteFunc(m.claims, func(earlier claimInFile) bool {
+		return earlier.Namespace == claim.Namespace && earlier.Name == claim.Name
+	})
+	m.claims = append(m.claims, claim)
 }
