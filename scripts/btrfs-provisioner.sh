@@ -35,8 +35,8 @@ size=$((${FLEX_SIZE:-0} < 1048576 ? 1048576 : FLEX_SIZE))
 uid=${FLEX_PV_NAME#pvc-}
 group=64/$((16#${uid:0:8}${uid:9:4}))
 
-# source_of_claim prints the source of this claim's clone: its kind, its name and its volume. The file
-# may have the requests of other claims, too.
+# source_of_claim prints the source of this claim's clone: its kind, its name and its volume. The
+# file may have the requests of other claims, too.
 source_of_claim() {
   jq -r '
     .requests[] | select(.uid == env.FLEX_CLAIM_UID).source | values |

@@ -34,7 +34,7 @@ func TestEachVerbCanBeRepeated(t *testing.T) {
 			w.mustEnd(w.run(contract.Delete, c), 0, "")
 			w.mustHaveNothing()
 		}
-		w.mustEnd(w.run("resize", c), contract.ExitUsage, "this script has no verb resize")
+		w.mustEnd(w.run("resize", c), contract.ExitUsage, `unknown verb "resize"`)
 	})
 }
 
