@@ -1,5 +1,5 @@
-// Package configmaps holds a file for each class that is shipped: the StorageClass, the ConfigMap with
-// its script, and what both need. kubectl flex new makes a folder of some of them.
+// Package configmaps holds a file for each class that is shipped: the StorageClass, the ConfigMap
+// with its script, and what both need. kubectl flex new makes a folder of some of them.
 package configmaps
 
 import "embed"

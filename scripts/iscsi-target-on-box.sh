@@ -29,20 +29,8 @@ config=/etc/tgt/conf.d/$name.conf
 # tgt exports whole sectors, and leaves out the rest of a file.
 size=$((($5 + 511) / 512 * 512))
 
-# end CODE TEXT...: ends the run with a message for the claim.
-end() {
-  code=$1
-  shift
-  echo "claim: $*" >&2
-  exit "$code"
-}
-
-# misconfigured TEXT...: ends the run with a message for the administrator. Its code promises that
-# nothing was made.
-misconfigured() {
-  echo "$*" >&2
-  exit 78
-}
+# shellcheck source=on-box.sh
+. "${0%/*}/on-box.sh"
 
 # asked MODE: writes what tgtd has of targets or accounts to answer.
 asked() {

@@ -25,20 +25,8 @@ note=$8
 lio=/sys/kernel/config/target
 target=$lio/iscsi/$iqn/tpgt_1
 
-# end CODE TEXT...: ends the run with a message for the claim.
-end() {
-  code=$1
-  shift
-  echo "claim: $*" >&2
-  exit "$code"
-}
-
-# misconfigured TEXT...: ends the run with a message for the administrator. Its code promises that
-# nothing was made.
-misconfigured() {
-  echo "$*" >&2
-  exit 78
-}
+# shellcheck source=on-box.sh
+. "${0%/*}/on-box.sh"
 
 # column FIELDS [VOLUME]: prints these of the claim's volume or of another, or nothing if there is
 # no such volume. That the volume group cannot be read is a failure.

@@ -113,7 +113,7 @@ provision() {
       chmod "$mode" "$dir"
 
       # Or a power cut could leave a PV without its directory.
-      sync "$dir" "/export/$below"
+      sync "/export/$below"
       ;;
     btrfs)
       # What has the volume's name is complete. Only one run at a time may look for it and create

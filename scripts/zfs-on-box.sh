@@ -19,20 +19,8 @@ volume=$2/$3
 size=$4
 note=$5
 
-# end CODE TEXT...: ends the run with a message for the claim.
-end() {
-  code=$1
-  shift
-  echo "claim: $*" >&2
-  exit "$code"
-}
-
-# misconfigured TEXT...: ends the run with a message for the administrator. Its code promises that
-# nothing was made.
-misconfigured() {
-  echo "$*" >&2
-  exit 78
-}
+# shellcheck source=on-box.sh
+. "${0%/*}/on-box.sh"
 
 # value PROPERTY DATASET: prints it, sizes in bytes.
 value() {
