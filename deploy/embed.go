@@ -3,7 +3,8 @@ package deploy
 
 import "embed"
 
-// Files are the objects that a class may meet, and what directories on nodes need beside their file.
+// Files are the objects that a class may meet, and what directories on nodes need beside their
+// file.
 //
 //go:embed base/*.yaml node-directories/*.yaml
 var Files embed.FS

@@ -1,6 +1,6 @@
 #!/bin/bash
-# deploy.sh: loads the images into the lab's cluster and deploys the dispatcher and three classes. With
-# Cinder up, the Secret that names it as well. FLEX_DEPLOY names another kustomization (than
+# deploy.sh: loads the images into the lab's cluster and deploys the dispatcher and three classes.
+# With Cinder up, the Secret that names it as well. FLEX_DEPLOY names another kustomization (than
 # deploy/node-directories), and with FLEX_IMAGES=recipes the nodes have the images of all recipes.
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."

@@ -52,7 +52,8 @@ docs() {
   take_down
 }
 
-# ready_for_pages: a cluster that holds the images and nothing else of ours, and what a reader has beside it.
+# ready_for_pages: a cluster that holds the images and nothing else of ours, and what a reader has
+# beside it.
 ready_for_pages() {
   local archives built
   hack/deps.sh openstack:python3-openstackclient

@@ -1,7 +1,8 @@
 #!/bin/bash
-# images.sh [NAME...]: builds images of the project FROM scratch, all of a release or these, and prints
-# the archive of each. Static binaries, no timestamps: the same source gives the same content.
-# custom-iscsi-provision is that of the original design's example, and needs the kubectl of the lab.
+# images.sh [NAME...]: builds images of the project FROM scratch, all of a release or these, and
+# prints the archive of each. Static binaries, no timestamps: the same source gives the same
+# content. custom-iscsi-provision is that of the original design's example, and needs the kubectl of
+# the lab.
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
 # shellcheck source=../test/cluster/env.sh

@@ -1,8 +1,8 @@
 #!/bin/bash
-# undeploy.sh: takes away from the lab's cluster what deploy.sh brought: the dispatcher, and three classes with their configs. Claims
-# stay bound, but no volume is deleted from the storage any more: the script lists those that remain. Volumes whose Secrets were in the namespaces
-# of the configs cannot be mounted any more.
-# FLEX_DEPLOY names another kustomization, as for deploy.sh.
+# undeploy.sh: takes away from the lab's cluster what deploy.sh brought: the dispatcher, and three
+# classes with their configs. Claims stay bound, but no volume is deleted from the storage any more:
+# the script lists those that remain. Volumes whose Secrets were in the namespaces of the configs
+# cannot be mounted any more. FLEX_DEPLOY names another kustomization, as for deploy.sh.
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
 # shellcheck source=../test/lab.sh

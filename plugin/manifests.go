@@ -226,8 +226,8 @@ func (m *manifests) decode(at place, raw []byte, lists int) error {
 	return nil
 }
 
-// unread returns why an object that was decoded so cannot be judged, or nil. Fields that are unknown
-// here may be those of a newer Kubernetes where the object is none that is judged.
+// unread returns why an object that was decoded so cannot be judged, or nil. Fields that are
+// unknown here may be those of a newer Kubernetes where the object is none that is judged.
 func unread(obj runtime.Object, kind *schema.GroupVersionKind, raw []byte, err error) error {
 	switch {
 	case runtime.IsNotRegisteredError(err):
@@ -306,8 +306,8 @@ func (m *manifests) add(obj runtime.Object, at place) {
 	}
 }
 
-// addClaim adds a claim in place of an earlier one of its name, as kubectl apply does. One without a
-// class takes a volume that exists, as that of a recipe's export.
+// addClaim adds a claim in place of an earlier one of its name, as kubectl apply does. One without
+// a class takes a volume that exists, as that of a recipe's export.
 func (m *manifests) addClaim(claim claimInFile) {
 	if class := claim.Spec.StorageClassName; class != nil && *class == "" {
 		return

@@ -25,8 +25,8 @@ func execute(args ...string) (string, error) {
 	return out.String(), err
 }
 
-// The folder is validated as kubectl apply reads it. Its page has the flags with which its manifests
-// are validated.
+// The folder is validated as kubectl apply reads it. Its page has the flags with which its
+// manifests are validated.
 func TestANewProvisionerIsValid(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for name, kind := range map[string]string{"my-network": "network", "my-node": "node", "123": "network", "no": "node"} {

@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// update rewrites the PrometheusRule, the plot of the performance page, and the scripts in the files
-// of the recipes: make golden.
+// update rewrites the PrometheusRule, the plot of the performance page, and the scripts in the
+// files of the recipes: make golden.
 var update = flag.Bool("update", false, "rewrite what is made of other files")
 
 // rule is an alert of the rules, as Prometheus reads it.

@@ -37,8 +37,8 @@ func TestTheREADMEShowsLinesOfItsFiles(t *testing.T) {
 	}
 }
 
-// The site's sidebar has what docs/README.md lists, each page under its sort. The page of the recipes
-// lists theirs.
+// The site's sidebar has what docs/README.md lists, each page under its sort. The page of the
+// recipes lists theirs.
 func TestEachPageOfTheDocsIsListedOnce(t *testing.T) {
 	var listed []string
 	for _, page := range []string{"docs/README.md", "docs/recipes/README.md"} {

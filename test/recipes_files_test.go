@@ -49,8 +49,8 @@ func textOf(t *testing.T, script string) string {
 	})
 }
 
-// withScripts returns a manifest with these scripts in place of those that it has. The text of one ends
-// before the first line with less indentation than its own.
+// withScripts returns a manifest with these scripts in place of those that it has. The text of one
+// ends before the first line with less indentation than its own.
 func withScripts(t *testing.T, manifest string, scripts []string) string {
 	t.Helper()
 	var out strings.Builder

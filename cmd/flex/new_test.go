@@ -13,8 +13,8 @@ import (
 )
 
 // The script of kubectl flex new is of one recipe, and its ConfigMap may be of another. That of a network
-// once lacked the key base-dir, so every claim failed. The page once called a flag of flex that does
-// not exist.
+// once lacked the key base-dir, so every claim failed. The page once called a flag of flex that
+// does not exist.
 func TestProvisionersRunWithTheirOwnConfig(t *testing.T) {
 	for name, configOf := range whole {
 		t.Run(name, func(t *testing.T) {

@@ -73,8 +73,8 @@ func TestAnAddressInAScriptIsWarnedOf(t *testing.T) {
 	}
 }
 
-// The warning names the line, repeats none of it, since it may hold a login, and says what the pages
-// say.
+// The warning names the line, repeats none of it, since it may hold a login, and says what the
+// pages say.
 func TestTheWarningOfAnAddressSaysWhatThePagesSay(t *testing.T) {
 	said, _ := warnedOfAddress(t, text+"\napi=https://admin:hunter2@filer.example\n")
 	if !strings.HasPrefix(said, "line 5 of the script ") || strings.Contains(said, "hunter2") {

@@ -27,8 +27,8 @@ func source(changes ...func(*config.Source)) config.Source {
 	return s
 }
 
-// set changes a key of the ConfigMap. An empty value removes it, and a script takes the place of the
-// image.
+// set changes a key of the ConfigMap. An empty value removes it, and a script takes the place of
+// the image.
 func set(key, value string) func(*config.Source) {
 	return func(s *config.Source) {
 		if value == "" {

@@ -241,7 +241,8 @@ func (p *parser) batchSize() {
 	p.cfg.Each = p.cfg.Script != "" && (p.get(keyImageOfScript) == "" || p.cfg.BatchSize > 1)
 	// The right to create PVs of a batch lets a stolen token bind one to another claim of its class,
 	// so a config has to ask for batches of provisions. The other verbs need no further right.
-	if p.cfg.Each && p.get(keyBatchSize) == "" && p.cfg.Writer == ContainerWrites && !needsRunOfItsOwn(p.cfg.Script) {
+	unasked := p.cfg.Each && p.get(keyBatchSize) == "" && p.cfg.Writer == ContainerWrites
+	if unasked && !needsRunOfItsOwn(p.cfg.Script) {
 		p.cfg.LaterBatch = scriptBatch
 	}
 	switch text := p.get(keyBatchSize); {

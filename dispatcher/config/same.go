@@ -15,11 +15,12 @@ import (
 // finds nothing ends with success, so in the storage of another config it would lose the volume. Only
 // what storageOf leaves out may differ, and whatever is added to a config may not.
 func SameStorage(a, b Config) bool {
-	return bytes.Equal(storageOf(a), storageOf(b)) && (a.Script == b.Script || !holdsAddress(a) && !holdsAddress(b))
+	sameText := a.Script == b.Script || !holdsAddress(a) && !holdsAddress(b)
+	return sameText && bytes.Equal(storageOf(a), storageOf(b))
 }
 
-// holdsAddress reports whether the script of a config names its storage itself, as far as that is seen.
-// An edit of it may be the address of another storage.
+// holdsAddress reports whether the script of a config names its storage itself, as far as that is
+// seen. An edit of it may be the address of another storage.
 func holdsAddress(c Config) bool { return lineOfAddress(c.Script) > 0 }
 
 // storageOf returns, in JSON, a config without what an administrator corrects: image, script and command, the

@@ -54,11 +54,13 @@ var credential = regexp.MustCompile(`(?i)(?:` + strings.Join([]string{
 // requests then, and Secrets of several claims need the right to write batches.
 var ofAllRequests = regexp.MustCompile(`\b(request|pv)\.json\b|\bflex secret\b`)
 
-// needsRunOfItsOwn reports whether a script that has not asked for batches may count on one request.
+// needsRunOfItsOwn reports whether a script that has not asked for batches may count on one
+// request.
 func needsRunOfItsOwn(script string) bool { return ofAllRequests.MatchString(script) }
 
-// hasScript reports whether the source has a script. Beside an image it is a property of that image,
-// as an earlier dispatcher has stored it: what a ConfigMap has there is under keyImageOfScript.
+// hasScript reports whether the source has a script. Beside an image it is a property of that
+// image, as an earlier dispatcher has stored it: what a ConfigMap has there is under
+// keyImageOfScript.
 func (p *parser) hasScript() bool {
 	_, script := p.src.Data[keyScript]
 	_, image := p.src.Data[keyImage]

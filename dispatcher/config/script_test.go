@@ -239,8 +239,8 @@ func TestAScriptThatCountsOnOneRequestHasNoBatches(t *testing.T) {
 	}
 }
 
-// An earlier dispatcher has passed a key of this name to the image. What it has stored is deleted by
-// that image.
+// An earlier dispatcher has passed a key of this name to the image. What it has stored is deleted
+// by that image.
 func TestAStoredScriptBesideAnImageIsAPropertyOfIt(t *testing.T) {
 	cfg := parse(t, source(func(s *config.Source) { s.Data["script"] = "#!/bin/sh\ntrue\n" }))
 	if cfg.Script != "" || cfg.Each || cfg.Properties["script"] == "" || cfg.Image != source().Data["image"] {

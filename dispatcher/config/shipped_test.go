@@ -52,7 +52,8 @@ func glob(t *testing.T, pattern string) []string {
 	return files
 }
 
-// Each ConfigMap is parsed with every class that it configures, from its own file or from an example.
+// Each ConfigMap is parsed with every class that it configures, from its own file or from an
+// example.
 func TestShippedConfigMapsHaveNoFaults(t *testing.T) {
 	examples := documents[storagev1.StorageClass](t, "StorageClass", glob(t, "../../deploy/examples/*.yaml")...)
 	for _, file := range glob(t, "../../configmaps/*.yaml") {

@@ -83,8 +83,8 @@ func TestADeleteThatFailedTwiceUsesTheEditedScript(t *testing.T) {
 // mostScripts is the highest number of scripts that were at work at a time in those.
 func (w *world) mostScripts() int { return w.mostOf(jobs.ParallelOf) }
 
-// The scripts of a batch are at work in one pod, and count one by one. A burst of one verb leaves a slot
-// to the others.
+// The scripts of a batch are at work in one pod, and count one by one. A burst of one verb leaves a
+// slot to the others.
 func TestMaxParallelBoundsTheScriptsOfAllPods(t *testing.T) {
 	const claims, parallel = 48, 10
 	inWorld(t, func(w *world) {

@@ -250,9 +250,10 @@ func (s *Slots) load(at ClassKey, limit int) Load {
 
 func (a *Assignment) counts() int { return max(a.parallel, 1) }
 
-// Widen lets a Job that is about to be launched run up to so many scripts at a time. Beside the slot
-// that its first UID has been assigned it takes at most half of those that are free in its class, so
-// that a burst of one verb leaves some to the others. It returns how many it may run, at least one.
+// Widen lets a Job that is about to be launched run up to so many scripts at a time. Beside the
+// slot that its first UID has been assigned it takes at most half of those that are free in its
+// class, so that a burst of one verb leaves some to the others. It returns how many it may run, at
+// least one.
 func (s *Slots) Widen(uid types.UID, most, limit int) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,6 +1,6 @@
 #!/bin/bash
-# images.sh: writes the images of a release, those of images.txt, to $DIST/images, each an OCI layout
-# for all platforms, and prints the name and the digest of each. The binaries are in
+# images.sh: writes the images of a release, those of images.txt, to $DIST/images, each an OCI
+# layout for all platforms, and prints the name and the digest of each. The binaries are in
 # $WORK/linux-ARCH. release.sh sets the environment.
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/../.."

@@ -1,7 +1,8 @@
 #!/bin/bash
-# shell.sh IMAGE ARCH ROOT: makes ROOT the root of an image in which scripts run, without flex and the
-# names of busybox's applets: programs of Debian 13 with their libraries, and the CA certificates that
-# curl trusts. It prints their packages, as debian.sh does. Debian 12 has no jq 1.7.
+# shell.sh IMAGE ARCH ROOT: makes ROOT the root of an image in which scripts run, without flex and
+# the names of busybox's applets: programs of Debian 13 with their libraries, and the CA
+# certificates that curl trusts. It prints their packages, as debian.sh does. Debian 12 has no jq
+# 1.7.
 #   flex-shell        what scripts of configs have: bash, busybox, curl, flock, jq, ssh
 #   flex-shell-disk   beside these btrfs and losetup
 #   flex-shell-ceph   bash, busybox, jq and rbd

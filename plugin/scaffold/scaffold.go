@@ -193,8 +193,8 @@ func dispatcherFlags() ([]string, error) {
 	return flags.FindAllString(text, -1), err
 }
 
-// nameOf is the name of an object, without the ending of an account, and kindOf the kinds of which a
-// provisioner has one of its own.
+// nameOf is the name of an object, without the ending of an account, and kindOf the kinds of which
+// a provisioner has one of its own.
 var (
 	nameOf = regexp.MustCompile(`(?m)^  name: (\S+?)(-provisioner)?$`)
 	kindOf = regexp.MustCompile(`(?m)^kind: (StorageClass|ServiceAccount|ConfigMap)$`)

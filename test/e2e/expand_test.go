@@ -176,8 +176,8 @@ func TestKubeletGrowsTheFileSystemOfALocalVolume(t *testing.T) {
 	w.grown(claim, `has 2Gi allocated 2Gi "" []`)
 }
 
-// growingDirectory is configmaps/node-directory.yaml with a script that, asked to grow a directory, has
-// nothing to do.
+// growingDirectory is configmaps/node-directory.yaml with a script that, asked to grow a directory,
+// has nothing to do.
 func (w *world) growingDirectory() map[string]string {
 	w.t.Helper()
 	data := w.exampleConfig(directoryClass, directoryClass).Data

@@ -32,7 +32,8 @@ func (w *world) label(node, key, value string) {
 	w.must(err, "label the node "+node)
 }
 
-// directoryScript returns the script of configmaps/node-directory.yaml, with lines that run before it.
+// directoryScript returns the script of configmaps/node-directory.yaml, with lines that run before
+// it.
 func directoryScript(first string) string {
 	text, err := os.ReadFile("../../scripts/directory-provisioner.sh")
 	if err != nil {
@@ -41,8 +42,8 @@ func directoryScript(first string) string {
 	return strings.Replace(string(text), "#!/bin/bash\n", "#!/bin/bash\n"+first, 1)
 }
 
-// crowded is the provisioner of directories, except that node1 has no capacity left when half of the
-// work is done.
+// crowded is the provisioner of directories, except that node1 has no capacity left when half of
+// the work is done.
 func crowded() map[string]string {
 	return map[string]string{
 		"verbs": "provision,delete", "service-account-name": "directory-provisioner",
