@@ -137,7 +137,7 @@ var flex = sync.OnceValue(func() string {
 })
 
 func buildFlex(dir string) error {
-	source, err := filepath.Abs(repository + "/cmd/flex/container.go")
+	source, err := filepath.Abs(repository + "/shell/container.go")
 	if err != nil {
 		return err
 	}
