@@ -1,4 +1,5 @@
 // Command kubectl-flex is the plugin of kubectl for people who use or administer flex-provisioner.
+// Under the name flex it is the program flex, which scripts call.
 package main
 
 import (
@@ -7,14 +8,21 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 	"time"
 
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/quote"
 	"github.com/flex-provisioner/flex-provisioner/plugin"
+	"github.com/flex-provisioner/flex-provisioner/shell"
 )
 
-func main() { os.Exit(execute()) }
+func main() {
+	if filepath.Base(os.Args[0]) == "flex" {
+		os.Exit(shell.Main(os.Args[1:]))
+	}
+	os.Exit(execute())
+}
 
 func execute() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
