@@ -1,37 +1,33 @@
-// Package kube plays the API server for the tests of recipes: what a provisioning pod may do there
-// with PersistentVolumes and Secrets, and what it finds in its files.
+// Package kube is the API server of the tests of recipes, and what they ask of its objects.
 package kube
 
 import (
 	"encoding/base64"
 	"encoding/json"
-	"encoding/pem"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/fake"
+
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/try/kubeapi"
 )
 
-const (
-	// Namespace is that of the pods.
-	Namespace = "flex-provisioner"
-	token     = "CANARY-api-token"
-)
+// Namespace is that of the pods.
+const Namespace = "flex-provisioner"
 
-// Server plays the API server.
+// Server is the API server of a test.
 type Server struct {
 	URL     string
-	mu      sync.Mutex
-	objects map[string]Object // by kind and name
+	t       *testing.T
+	cluster *fake.Clientset
 }
 
 // Object is one of Kubernetes.
@@ -50,86 +46,57 @@ func (o Object) At(keys ...string) any {
 // New returns a server, and writes what a pod has to use it into the directory of its account.
 func New(t *testing.T, account string) *Server {
 	t.Helper()
-	k := &Server{objects: map[string]Object{}}
-	server := httptest.NewTLSServer(k)
-	t.Cleanup(server.Close)
-	k.URL = server.URL
-	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
-	for name, content := range map[string]string{"token": token, "namespace": Namespace, "ca.crt": string(authority)} {
-		if err := os.WriteFile(filepath.Join(account, name), []byte(content), 0o600); err != nil {
+	cluster := fake.NewClientset()
+	api, err := kubeapi.New(cluster, Namespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(api.Close)
+	for name, content := range api.Files() {
+		if err := os.WriteFile(filepath.Join(account, name), content, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return k
+	return &Server{URL: api.URL(), t: t, cluster: cluster}
 }
 
-func (k *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	const pvs, secrets = "/api/v1/persistentvolumes", "/api/v1/namespaces/" + Namespace + "/secrets"
-	switch {
-	case r.Header.Get("Authorization") != "Bearer "+token:
-		w.WriteHeader(http.StatusUnauthorized)
-	case r.Method == http.MethodPost && (r.URL.Path == pvs || r.URL.Path == secrets):
-		k.create(w, r)
-	case r.Method == http.MethodGet && path.Dir(r.URL.Path) == pvs, r.Method == http.MethodDelete && path.Dir(r.URL.Path) == secrets:
-		k.getOrDelete(w, r)
-	default:
-		w.WriteHeader(http.StatusForbidden)
-	}
-}
-
-func (k *Server) getOrDelete(w http.ResponseWriter, r *http.Request) {
-	key := path.Base(path.Dir(r.URL.Path)) + "/" + path.Base(r.URL.Path)
-	o, exists := k.objects[key]
-	switch {
-	case !exists:
-		w.WriteHeader(http.StatusNotFound)
-	case r.Method == http.MethodGet:
-		_ = json.NewEncoder(w).Encode(o)
-	default:
-		delete(k.objects, key)
-	}
-}
-
-func (k *Server) create(w http.ResponseWriter, r *http.Request) {
-	var o Object
-	if err := json.NewDecoder(r.Body).Decode(&o); err != nil {
-		w.WriteHeader(http.StatusBadRequest)
-		return
-	}
-	key := fmt.Sprintf("%s/%s", path.Base(r.URL.Path), o.At("metadata", "name"))
-	if _, exists := k.objects[key]; exists {
-		w.WriteHeader(http.StatusConflict)
-		return
-	}
-	k.objects[key] = o
-	w.WriteHeader(http.StatusCreated)
-}
-
-// All returns the objects of a kind.
+// All returns the objects of a kind, by their names.
 func (k *Server) All(kind string) []Object {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	var found []Object
-	for key, o := range k.objects {
-		if strings.HasPrefix(key, kind+"/") {
-			found = append(found, o)
-		}
+	k.t.Helper()
+	all, err := k.cluster.Tracker().List(
+		corev1.SchemeGroupVersion.WithResource(kind), kinds[kind], "")
+	if err != nil {
+		k.t.Fatal(err)
 	}
-	slices.SortFunc(found, func(a, b Object) int {
-		return strings.Compare(fmt.Sprint(a.At("metadata", "name")), fmt.Sprint(b.At("metadata", "name")))
-	})
-	return found
+	text, err := json.Marshal(all)
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	var found struct{ Items []Object }
+	if err := json.Unmarshal(text, &found); err != nil {
+		k.t.Fatal(err)
+	}
+	slices.SortFunc(found.Items, func(a, b Object) int { return strings.Compare(a.name(), b.name()) })
+	return found.Items
 }
+
+// kinds has the kind of each resource.
+var kinds = map[string]schema.GroupVersionKind{
+	"persistentvolumes": corev1.SchemeGroupVersion.WithKind("PersistentVolume"),
+	"secrets":           corev1.SchemeGroupVersion.WithKind("Secret"),
+}
+
+func (o Object) name() string { return fmt.Sprint(o.At("metadata", "name")) }
 
 // Forget deletes the PVs, as the dispatcher does once their volumes are deleted.
 func (k *Server) Forget() {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for key := range k.objects {
-		if strings.HasPrefix(key, "persistentvolumes/") {
-			delete(k.objects, key)
+	k.t.Helper()
+	const kind = "persistentvolumes"
+	for _, pv := range k.All(kind) {
+		err := k.cluster.Tracker().Delete(
+			corev1.SchemeGroupVersion.WithResource(kind), "", pv.name())
+		if err != nil {
+			k.t.Fatal(err)
 		}
 	}
 }

@@ -288,6 +288,7 @@ func TestASecretThatIsShownIsFound(t *testing.T) {
 	}{
 		"in an argument":       {overHTTP(), edition{`--header "@$secret/header"`, `--header "$(cat $secret/header)"`}},
 		"in the output":        {overHTTP(), edition{"  judge\n", "  cat $secret/header\n  judge\n"}},
+		"the token of the pod": {overHTTP(), edition{"  judge\n", "  cat /etc/flex/../account/token\n  judge\n"}},
 		"a password":           {iscsiTarget(), edition{`  iscsi_pv "$iqn"`, `  iscsi_pv "$iqn"; cat "$work/password"`}},
 		"a word of the box":    {iscsiTarget(), edition{`"$FLEX_SIZE" "$from" <`, `"$FLEX_SIZE" "$from" "$(cat "$work/password")" <`}},
 		"an argument on a box": {overLVM(), edition{"  cli <<END\n", "  rm -f \"$password\"\n  cli <<END\n"}},

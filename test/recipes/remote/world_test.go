@@ -264,7 +264,9 @@ func (w *world) calls() []call {
 // process of its machine, and a log by whoever reads logs.
 func (w *world) leaks() []string {
 	w.t.Helper()
-	secrets := append([]string{"CANARY"}, w.canaries...)
+	token, err := os.ReadFile(filepath.Join(w.dir, "account", "token"))
+	must(w.t, err)
+	secrets := append([]string{"CANARY", string(token)}, w.canaries...)
 	for _, secret := range w.api.All("secrets") {
 		secrets = append(secrets, kube.Password(w.t, secret))
 	}
