@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 )
 
@@ -39,6 +40,28 @@ func TestOneRunPerClaimWhenTheCacheDoesNotShowTheJobYet(t *testing.T) {
 		}
 		w.Server.DelayWatches("jobs", false)
 		w.Until("the claim is bound", time.Minute, w.IsBound("data"))
+	})
+}
+
+// The cache shows that the Job has ended, and not yet that its pod has, which has the results.
+func TestTheEndOfAPodThatTheCacheDoesNotShowYetIsRecorded(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.SetUpGold(fakecluster.Works, "batch-size", "8", "max-parallel", "1")
+		w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Works, Takes: 10 * time.Second}
+		w.Start()
+		for i := range 3 {
+			w.CreateClaim(fmt.Sprintf("data-%d", i))
+		}
+		w.Until("a run of several is at work", time.Minute, func() bool { return len(w.RunningPods()) > 0 })
+		w.Server.DelayWatches("pods", true)
+		w.Until("all are bound", time.Minute, w.AllBound)
+		w.Server.DelayWatches("pods", false)
+		w.Until("their records were released", time.Minute, func() bool { return len(w.HeldRecords()) == 0 })
+		for _, job := range fakecluster.List[*batchv1.Job](w) {
+			if text := job.Annotations[jobs.AnnRecord]; strings.Contains(text, "Unlisted") || !strings.Contains(text, `"exitCode":0`) {
+				t.Errorf("%s has the record %s", job.Name, text)
+			}
+		}
 	})
 }
 

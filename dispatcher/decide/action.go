@@ -184,8 +184,10 @@ func (AwaitSlot) traits() traits     { return traits{safe: true} }
 func (a Launch) traits() traits  { return traits{safe: !a.NeedsLive} }
 func (a Confirm) traits() traits { return traits{run: a.Run.Name, safe: !a.NeedsLive} }
 func (a Cancel) traits() traits  { return traits{run: a.Run.Name} }
+
+// A cache may show that a Job has ended before it shows the end of its pod, which has the exit code.
 func (a RecordOutcome) traits() traits {
-	return traits{run: a.Run.Name, safe: a.Success, holdsGate: true}
+	return traits{run: a.Run.Name, safe: a.Success && a.Run.Outcome.ExitCode != nil, holdsGate: true}
 }
 
 func (a RemovePodFinalizer) traits() traits {

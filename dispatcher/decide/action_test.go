@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
 // A Job that is launched on old facts is found out before its pod starts, and a write that names
@@ -22,7 +23,8 @@ func TestOnlyWhatIsFoundOutLaterIsSafeOnStaleFacts(t *testing.T) {
 		"a confirmation, live":                 {Confirm{NeedsLive: true}, false},
 		"a finalizer removed":                  {SetFinalizer{Remove: true}, true},
 		"a volume left behind":                 {SetFinalizer{Remove: true, LeftBehind: "its node"}, false},
-		"a success recorded":                   {RecordOutcome{Success: true}, true},
+		"a success recorded":                   {RecordOutcome{Success: true, Run: Run{Outcome: runs.Outcome{ExitCode: new(int32)}}}, true},
+		"a success whose pod is not seen":      {RecordOutcome{Success: true}, false},
 		"a failure recorded":                   {RecordOutcome{}, false},
 		"a success published":                  {PublishResult{Success: true}, true},
 		"a failure published":                  {PublishResult{}, false},
