@@ -111,7 +111,7 @@ func (t *trial) copyClass(ctx context.Context, of string, data map[string]string
 		return "", fmt.Errorf("create a class: %w", err)
 	}
 	t.copies = append(t.copies, name)
-	all := maps.Clone(src.Data)
+	all := src.Written()
 	maps.Copy(all, data)
 	labels := t.labels()
 	labels[contract.LabelType], labels[contract.LabelStorageClass] = contract.TypeConfig, name

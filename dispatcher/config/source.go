@@ -121,6 +121,16 @@ func served(data map[string]string) map[string]string {
 	return data
 }
 
+// Written returns the data as a ConfigMap that serves one class can have them.
+func (s Source) Written() map[string]string {
+	data := maps.Clone(s.Data)
+	if image, has := data[keyImageOfScript]; has {
+		delete(data, keyImageOfScript)
+		data[keyImage] = image
+	}
+	return data
+}
+
 // Encode returns the source as a revision stores it.
 func (s Source) Encode() []byte {
 	// A struct of strings and maps of strings cannot fail to encode, and maps are written in order.

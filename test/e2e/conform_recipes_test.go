@@ -36,11 +36,13 @@ type recipe struct {
 const (
 	// byNode are what directories do not claim: nothing lists them, and they have no Secret, growth, batch or clone.
 	byNode = "list secret expand expand-killed batch clone quiet"
-	many   = "refuses: {accessModes: [ReadWriteMany]}\n"
-	block  = "refuses: {volumeMode: Block}\n"
-	full   = "no-capacity: {size: 4Ei}\n"
-	noBase = "bad-config: {data: {base-dir: ''}}\n"
-	noNFS  = "bad-config: {data: {nfs-server: ''}}\n"
+	// inBatches are what directories do not claim that are made in batches.
+	inBatches = "list secret expand expand-killed clone quiet"
+	many      = "refuses: {accessModes: [ReadWriteMany]}\n"
+	block     = "refuses: {volumeMode: Block}\n"
+	full      = "no-capacity: {size: 4Ei}\n"
+	noBase    = "bad-config: {data: {base-dir: ''}}\n"
+	noNFS     = "bad-config: {data: {nfs-server: ''}}\n"
 	// ofCinder are a fault in a property, and a size that is above the quota of the lab.
 	ofCinder = "bad-config: {data: {multipath: perhaps}}\nno-capacity: {size: 2Pi}\n"
 )
@@ -122,9 +124,9 @@ var recipes = []recipe{
 		},
 	},
 	{config: "loop", onDirectories: true, provoke: many + noBase + full, notClaimed: "list secret batch clone quiet", notProvoked: "bad-credentials", setUp: (*world).attaches},
-	{config: "nfs", onDirectories: true, provoke: block + noNFS, notClaimed: byNode, notProvoked: "bad-credentials no-capacity", skipped: unmounted(kernelHasNoNFS)},
+	{config: "nfs", onDirectories: true, provoke: block + noNFS, notClaimed: inBatches, notProvoked: "bad-credentials no-capacity", skipped: unmounted(kernelHasNoNFS)},
 	{
-		config: "nfs-tiers", class: "nfs-private", onDirectories: true, provoke: block + noNFS, notClaimed: byNode, notProvoked: "bad-credentials no-capacity", skipped: unmounted(kernelHasNoNFS),
+		config: "nfs-tiers", class: "nfs-private", onDirectories: true, provoke: block + noNFS, notClaimed: inBatches, notProvoked: "bad-credentials no-capacity", skipped: unmounted(kernelHasNoNFS),
 		setUp: func(w *world) { w.apply("nfs-tiers") },
 	},
 	{config: "node-directory", onDirectories: true, provoke: many + noBase, notClaimed: byNode, notProvoked: "bad-credentials no-capacity"},
@@ -136,7 +138,7 @@ var recipes = []recipe{
 		},
 	},
 	{
-		config: "file-server", onDirectories: true, provoke: block + noBase, notClaimed: "list secret expand expand-killed clone quiet", notProvoked: "bad-credentials no-capacity",
+		config: "file-server", onDirectories: true, provoke: block + noBase, notClaimed: inBatches, notProvoked: "bad-credentials no-capacity",
 		skipped: unmounted(kernelHasNoNFS),
 	},
 	{
