@@ -27,6 +27,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/controller"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
+	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster/bubble"
 )
 
 const (
@@ -62,7 +63,7 @@ type world struct {
 // inWorld runs a test in a world.
 func inWorld(t *testing.T, breaks string, test func(*world)) {
 	t.Helper()
-	fakecluster.Test(t, func(p *fakecluster.Process) (fakecluster.Dispatcher, error) {
+	bubble.Test(t, func(p *fakecluster.Process) (fakecluster.Dispatcher, error) {
 		return controller.New(p.Client, p.Events, p.Clock, controller.Options{
 			Dispatcher: config.Dispatcher{Provisioner: contract.ProvisionerName}, Namespaces: []string{fakecluster.ConfigNamespace}, Allowed: jobs.Allowances{},
 			KubeAPI: "https://10.0.0.1", Workers: 4, AheadOfBinder: true, ClusterUID: clusterU,

@@ -22,13 +22,14 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/options"
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
+	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster/bubble"
 	"github.com/flex-provisioner/flex-provisioner/plugin"
 )
 
 // inWorld runs a test in a cluster in memory, with the shipped dispatcher.
 func inWorld(t *testing.T, test func(*fakecluster.Cluster)) {
 	t.Helper()
-	fakecluster.Test(t, func(p *fakecluster.Process) (fakecluster.Dispatcher, error) {
+	bubble.Test(t, func(p *fakecluster.Process) (fakecluster.Dispatcher, error) {
 		return controller.New(p.Client, p.Events, p.Clock, controller.Options{
 			Dispatcher: config.Dispatcher{Provisioner: contract.ProvisionerName}, Namespaces: []string{fakecluster.ConfigNamespace}, Allowed: jobs.Allowances{},
 			KubeAPI: "https://10.0.0.1", Workers: 4, AheadOfBinder: true,

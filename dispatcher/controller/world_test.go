@@ -13,6 +13,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/controller"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
+	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster/bubble"
 )
 
 // TestMain lets garbage grow: a world is small, is thrown away as a whole, and a fifth of the time
@@ -40,7 +41,7 @@ func inWorld(t *testing.T, test func(*world)) {
 		Dispatcher: config.Dispatcher{Provisioner: contract.ProvisionerName}, Namespaces: []string{fakecluster.ConfigNamespace}, Allowed: jobs.Allowances{},
 		KubeAPI: "https://10.0.0.1", Workers: 4, AheadOfBinder: true,
 	}}
-	fakecluster.Test(t, w.newDispatcher, func(c *fakecluster.Cluster) {
+	bubble.Test(t, w.newDispatcher, func(c *fakecluster.Cluster) {
 		w.Cluster = c
 		test(w)
 	})

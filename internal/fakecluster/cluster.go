@@ -4,9 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync"
-	"testing"
-	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -93,6 +90,7 @@ type Cluster struct {
 	Panics bool
 
 	clock         clock.WithTickerAndDelayedExecution
+	await         func()
 	newDispatcher NewDispatcher
 	processes     []*Process
 	newest        *Process
@@ -106,39 +104,18 @@ type Cluster struct {
 	next          time.Time           // when something but a dispatcher is due to move again
 }
 
-// New returns a cluster with nothing in it. It must be called in a bubble of testing/synctest, and
-// clk must show that bubble's time. newDispatcher makes what every started process runs.
-func New(t T, clk clock.WithTickerAndDelayedExecution, newDispatcher NewDispatcher) *Cluster {
+// New returns a cluster with nothing in it. In a bubble of testing/synctest clk shows that bubble's
+// time, and await is synctest.Wait: it returns when every dispatcher has nothing left to do.
+// newDispatcher makes what every started process runs.
+func New(t T, clk clock.WithTickerAndDelayedExecution, await func(), newDispatcher NewDispatcher) *Cluster {
 	c := &Cluster{
-		T: t, clock: clk, newDispatcher: newDispatcher,
+		T: t, clock: clk, await: await, newDispatcher: newDispatcher,
 		Server: newServer(clk), Events: &Recorder{clock: clk}, Log: logsink.New(),
 		Images: map[string]Image{}, Storage: map[string]bool{}, Contents: map[string]string{}, Mounted: map[string]bool{}, NoPodFor: map[string]bool{},
 		Frozen: map[string]bool{}, CutOff: map[string]bool{}, Clocks: map[string]time.Duration{},
 		sizes: map[string]int64{}, members: map[types.UID][]string{}, podsMade: map[types.UID]int{}, asked: map[types.UID]asked{}, containers: map[types.UID]*Container{},
 	}
 	return c
-}
-
-// parallel holds which tests run in parallel: a test may say so only once, and may use several
-// clusters.
-var parallel sync.Map
-
-// Test runs a test in a cluster of its own, in fake time and in parallel with other tests, and
-// checks the invariants over all that was written. A goroutine that is left running fails the test.
-func Test(t *testing.T, newDispatcher NewDispatcher, test func(*Cluster)) {
-	t.Helper()
-	if _, said := parallel.LoadOrStore(t, true); !said {
-		t.Parallel()
-	}
-	synctest.Test(t, func(t *testing.T) {
-		c := New(t, clock.RealClock{}, newDispatcher)
-		defer c.Stop()
-		test(c)
-		c.CheckInvariants()
-		if t.Failed() {
-			t.Log(c.Story())
-		}
-	})
 }
 
 // Until lets time go on until a condition holds, and fails the test if that takes longer than
@@ -150,12 +127,12 @@ func (c *Cluster) Until(what string, limit time.Duration, holds func() bool) {
 		if c.Server.size() > before+10000 {
 			c.T.Fatalf("a storm of writes while waiting for: %s\n%s", what, c.Story())
 		}
-		synctest.Wait()
+		c.await()
 		c.replaceKilled()
 		if holds() {
 			return
 		}
-		if c.step() {
+		if c.MoveAll() {
 			continue
 		}
 		if !c.clock.Now().Before(end) {
@@ -172,9 +149,9 @@ func (c *Cluster) Advance(d time.Duration) {
 	c.Until("the end of the wait", d, func() bool { return !c.clock.Now().Before(end) })
 }
 
-// step lets everything but the dispatchers move once, one thing after the other. It reports whether
-// anything did.
-func (c *Cluster) step() bool {
+// MoveAll lets everything but the dispatchers move once, one thing after the other. It reports
+// whether anything did.
+func (c *Cluster) MoveAll() bool {
 	before := c.Server.size()
 	c.next = time.Time{}
 	c.runPVController()

@@ -1,4 +1,4 @@
-// Package fakecluster plays Kubernetes in tests: an API server, kube-controller-manager, a
+// Package fakecluster plays Kubernetes, in tests and for kubectl flex try: an API server, kube-controller-manager, a
 // scheduler, kubelets that run scripted images, and the storage that these images provision. It
 // knows the contract with images, and nothing of the dispatcher's packages: a test hands it a
 // NewDispatcher.
@@ -24,7 +24,7 @@
 //
 // # Verbs
 //
-//   - Set up: [Test], [Cluster.SetUpGold], [Cluster.CreateClass], [Cluster.CreateConfig], [Cluster.CreateServiceAccount],
+//   - Set up: [New] (tests: bubble.Test), [Cluster.SetUpGold], [Cluster.CreateClass], [Cluster.CreateConfig], [Cluster.CreateServiceAccount],
 //     [Cluster.CreateNode], [Cluster.CreateClaim].
 //   - Dispatchers: [Cluster.Start], [Cluster.StartMortal], [Cluster.Stop].
 //   - Time: [Cluster.Until], [Cluster.Advance]; or [Cluster.Step] and [Cluster.Moves].

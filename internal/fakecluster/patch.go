@@ -37,10 +37,8 @@ func (s *Server) patch(by string, at Key, a clienttesting.PatchActionImpl) (Obje
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
 	keepToSubresource(a.GetSubresource(), old, obj)
-	if s.refuse != nil {
-		if err := s.refuse(by, "patch", obj); err != nil {
-			return nil, err
-		}
+	if err := s.refusal(by, "patch", obj); err != nil {
+		return nil, err
 	}
 	return s.update(by, "patch", at, obj)
 }

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
@@ -31,6 +32,8 @@ type Server struct {
 	// Forbidden are the namespaces in which clients may do nothing, as without a RoleBinding.
 	// Watches that exist go on.
 	Forbidden sync.Map
+	// NewUID returns the UID of an object that is created. nil: they are numbered.
+	NewUID func() types.UID
 
 	clock  clock.PassiveClock
 	mu     sync.Mutex
@@ -123,6 +126,17 @@ func (s *Server) Refuse(refuse func(by, verb string, obj Object) error) {
 	s.refuse = refuse
 }
 
+// refusal returns why a write is refused, or nil.
+func (s *Server) refusal(by, verb string, obj Object) error {
+	if s.refuse == nil {
+		return nil
+	}
+	return s.refuse(by, verb, obj)
+}
+
+// Written has a token when something was written since it was last taken.
+func (s *Server) Written() <-chan struct{} { return s.written }
+
 // LoseAnswer sets for which objects that clients create no answer arrives although they are stored;
 // nil: none.
 func (s *Server) LoseAnswer(lose func(obj Object) bool) {
@@ -186,6 +200,9 @@ func (s *Server) react(by string, action clienttesting.Action) (runtime.Object, 
 		at.Name = a.Name
 		return copied(s.get(at))
 	case clienttesting.CreateActionImpl:
+		if len(a.CreateOptions.DryRun) > 0 {
+			return a.Object, s.refusal(by, "create", a.Object.(Object))
+		}
 		obj, err := s.create(by, at, a.Object.(Object))
 		return s.answer(a, obj, err)
 	case clienttesting.UpdateActionImpl:
@@ -199,8 +216,8 @@ func (s *Server) react(by string, action clienttesting.Action) (runtime.Object, 
 	case clienttesting.DeleteActionImpl:
 		at.Name = a.Name
 		s.overtaken("delete", at, nil)
-		if old, err := s.get(at); err == nil && s.refuse != nil {
-			if err := s.refuse(by, "delete", old); err != nil {
+		if old, err := s.get(at); err == nil {
+			if err := s.refusal(by, "delete", old); err != nil {
 				return nil, err
 			}
 		}

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -14,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/kubernetes/scheme"
 	clienttesting "k8s.io/client-go/testing"
 )
@@ -76,23 +80,51 @@ func (s *Server) list(at Key, a clienttesting.ListActionImpl) (runtime.Object, e
 
 // create stores an object, which is the server's from then on.
 func (s *Server) create(by string, at Key, obj Object) (Object, error) {
+	if prefix := obj.GetGenerateName(); prefix != "" && obj.GetName() == "" {
+		obj.SetName(prefix + strconv.Itoa(len(s.log)))
+	}
 	at.Name = obj.GetName()
 	if _, found := s.shelf(at.Resource).find(at); found {
 		return nil, apierrors.NewAlreadyExists(at.groupResource(), at.Name)
 	}
-	if s.refuse != nil {
-		if err := s.refuse(by, "create", obj); err != nil {
-			return nil, err
-		}
+	if err := s.refusal(by, "create", obj); err != nil {
+		return nil, err
+	}
+	if err := invalid(obj); err != nil {
+		return nil, err
 	}
 	if at.Resource == "persistentvolumes" && !slices.Contains(obj.GetFinalizers(), FinalizerPVProtection) { // an admission plugin protects every one
 		obj.SetFinalizers(append(slices.Clone(obj.GetFinalizers()), FinalizerPVProtection))
 	}
 	obj.SetNamespace(at.Namespace)
-	obj.SetUID(types.UID(fmt.Sprintf("00000000-0000-4000-8000-%012d", len(s.log)+1)))
+	obj.SetUID(s.newUID())
 	obj.SetCreationTimestamp(metav1.NewTime(s.clock.Now()))
 	asStored(obj)
 	return s.store(Change{Key: at, By: by, Verb: "create", Now: obj}), nil
+}
+
+// invalid returns why a ConfigMap is one that the API server refuses, or nil
+// (pkg/apis/core/validation, ValidateConfigMap).
+func invalid(obj Object) error {
+	cm, is := obj.(*corev1.ConfigMap)
+	if !is {
+		return nil
+	}
+	for key := range cm.Data {
+		if why := validation.IsConfigMapKey(key); len(why) > 0 {
+			return apierrors.NewInvalid(schema.GroupKind{Kind: "ConfigMap"}, cm.Name, field.ErrorList{
+				field.Invalid(field.NewPath("data").Key(key), key, strings.Join(why, "; ")),
+			})
+		}
+	}
+	return nil
+}
+
+func (s *Server) newUID() types.UID {
+	if s.NewUID != nil {
+		return s.NewUID()
+	}
+	return types.UID(fmt.Sprintf("00000000-0000-4000-8000-%012d", len(s.log)+1))
 }
 
 // update stores an object in another's place. It is the server's from then on.

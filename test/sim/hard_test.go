@@ -257,7 +257,7 @@ func (s spec) find(t *testing.T, seed uint64) (said, trace string) {
 	synctest.Test(t, func(t *testing.T) {
 		sees := &witness{T: t}
 		w := &world{spec: &s, rand: rand.New(rand.NewPCG(seed, 1)), began: time.Now(), counts: map[string]int{}}
-		w.Cluster = fakecluster.New(sees, clock.RealClock{}, w.newDispatcher)
+		w.Cluster = fakecluster.New(sees, clock.RealClock{}, synctest.Wait, w.newDispatcher)
 		defer w.Stop()
 		defer func() {
 			if p := recover(); p != nil && p != any(broken{}) {

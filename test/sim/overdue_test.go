@@ -21,7 +21,7 @@ func TestOverdueRunsOfAFrozenNodeBreakNoLaw(t *testing.T) {
 		spec := usualSpec()
 		spec.claims = 0
 		w := &world{spec: spec, rand: rand.New(rand.NewPCG(1, 0)), began: time.Now(), counts: map[string]int{}}
-		w.Cluster = fakecluster.New(t, clock.RealClock{}, w.newDispatcher)
+		w.Cluster = fakecluster.New(t, clock.RealClock{}, synctest.Wait, w.newDispatcher)
 		defer w.Stop()
 		w.setUp()
 		create := func() {

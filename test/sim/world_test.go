@@ -107,7 +107,7 @@ func simulate(t *testing.T, seed uint64) (w *world) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w = &world{spec: usualSpec(), rand: rand.New(rand.NewPCG(seed, 0)), began: time.Now(), counts: map[string]int{}}
-		w.Cluster = fakecluster.New(t, clock.RealClock{}, w.newDispatcher)
+		w.Cluster = fakecluster.New(t, clock.RealClock{}, synctest.Wait, w.newDispatcher)
 		defer w.Stop()
 		over := false
 		defer func() {

@@ -35,7 +35,7 @@ func inWorld(t fakecluster.T, s story, test func(*world)) {
 	t.Helper()
 	synctest.Test(testOf(t), func(bubble *testing.T) {
 		w := &world{story: s}
-		w.Cluster = fakecluster.New(of(bubble, t), clock.RealClock{}, w.newDispatcher)
+		w.Cluster = fakecluster.New(of(bubble, t), clock.RealClock{}, synctest.Wait, w.newDispatcher)
 		defer w.Stop()
 		for image, does := range s.images() {
 			w.Images[image] = fakecluster.Image{Does: w.noted(does)}

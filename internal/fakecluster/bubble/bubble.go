@@ -1,0 +1,34 @@
+// Package bubble runs tests in clusters in memory, in the fake time of testing/synctest.
+package bubble
+
+import (
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"k8s.io/utils/clock"
+
+	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
+)
+
+// parallel holds which tests run in parallel: a test may say so only once, and may use several
+// clusters.
+var parallel sync.Map
+
+// Test runs a test in a cluster of its own, in fake time and in parallel with other tests, and
+// checks the invariants over all that was written. A goroutine that is left running fails the test.
+func Test(t *testing.T, newDispatcher fakecluster.NewDispatcher, test func(*fakecluster.Cluster)) {
+	t.Helper()
+	if _, said := parallel.LoadOrStore(t, true); !said {
+		t.Parallel()
+	}
+	synctest.Test(t, func(t *testing.T) {
+		c := fakecluster.New(t, clock.RealClock{}, synctest.Wait, newDispatcher)
+		defer c.Stop()
+		test(c)
+		c.CheckInvariants()
+		if t.Failed() {
+			t.Log(c.Story())
+		}
+	})
+}
