@@ -105,6 +105,15 @@ func Check(cfg config.Config, allowed Allowances) field.ErrorList {
 	return faults
 }
 
+// Needs returns the flags --allow that the dispatcher needs for a config.
+func Needs(cfg config.Config) []string {
+	pod, err := podTemplate(Plan{Config: cfg, Verb: contract.Provision, PV: &corev1.PersistentVolume{}})
+	if err != nil {
+		return nil // which is a fault of Check
+	}
+	return missingFlags(cfg.Source.Namespace, pod.Spec)
+}
+
 // restricted holds every check of Kubernetes' own Pod Security admission.
 var restricted = func() policy.Evaluator {
 	e, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
