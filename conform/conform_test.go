@@ -181,7 +181,7 @@ func TestWhatAnAdministratorChoosesIsTested(t *testing.T) {
 			t.Errorf("kept are %v", left)
 		}
 		var end strings.Builder
-		if err := report.PrintEnd(&end); err != nil || !strings.Contains(end.String(), "kubectl delete namespace flex-conform-x\n") {
+		if err := report.PrintEnd(&end, "%s is left"); err != nil || !strings.Contains(end.String(), "kubectl delete namespace flex-conform-x\n") {
 			t.Errorf("it ends with %v\n%s", err, end.String())
 		}
 		if said := saidOf(report); !strings.Contains(said, "not today") || !strings.Contains(said, "| too large") || !strings.Contains(said, "contract: a claim that cannot") {

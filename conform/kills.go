@@ -23,6 +23,10 @@ import (
 // keyPodTemplate is the key of a ConfigMap that has the template of its pods.
 const keyPodTemplate = "pod-template"
 
+// AnnHold is an annotation of the pods of which a run is killed: the verb, and how long after the
+// start of its container. A cluster in memory reads it (HeldByCluster).
+const AnnHold = "conform/hold"
+
 // killing is how runs of a verb are killed: begin lets one begin for a claim, and end waits until what
 // it is to do is done.
 type killing struct {
@@ -34,6 +38,10 @@ type killing struct {
 // misses is how many kills may come after the end of the container.
 const misses = 6
 
+// moments are parts of the time that a run took, where that is known. The second is its end: what a
+// run has done is lost with its answer.
+var moments = []float64{0.5, 1, 0.25, 0.75, 0.9, 0.1}
+
 // kill kills runs of a verb, the first in the middle of the time that the verb took before, the others at
 // moments that are spread over it. After one that came too late the next comes at a quarter of its moment.
 func (t *trial) kill(ctx context.Context, k killing) (err error) {
@@ -41,6 +49,9 @@ func (t *trial) kill(ctx context.Context, k killing) (err error) {
 	for ; err == nil && met < t.Kills && all < t.Kills+misses; all++ {
 		_, part := math.Modf(0.5 + float64(met)*0.618)
 		at := time.Duration(part * float64(late))
+		if t.Took != nil {
+			at = time.Duration(moments[all%len(moments)] * float64(t.Took(k.verb)))
+		}
 		var hit bool
 		if hit, err = t.killOne(ctx, k, at); hit {
 			met++
@@ -101,7 +112,7 @@ func (t *trial) isHit(ctx context.Context, c *claim, verb contract.Verb) (bool, 
 
 // killableClass returns a class like that of the run, for one run that is killed.
 func (t *trial) killableClass(ctx context.Context, verb contract.Verb, after time.Duration) (string, error) {
-	template, err := killable(t.Config.Source.Data[keyPodTemplate], t.holder(verb, after))
+	template, err := killable(t.Config.Source.Data[keyPodTemplate], t.holder(verb, after), fmt.Sprintf("%s %s", verb, after))
 	if err != nil {
 		return "", err
 	}
@@ -119,7 +130,7 @@ func (t *trial) disturb(ctx context.Context, c *claim, verb contract.Verb, after
 		return err
 	}
 	pods, wait := t.Client.CoreV1().Pods(pod.Namespace), after
-	if t.Mount != "" {
+	if t.Mount != "" || t.HeldByCluster {
 		wait += toHold
 	}
 	end, hasEnded := t.Clock.Now().Add(wait), false
@@ -209,11 +220,12 @@ func (t *trial) holder(verb contract.Verb, after time.Duration) *corev1.Containe
 // killable returns a pod-template whose container is slow and not the first process of its PID namespace:
 // the kernel does not deliver SIGTERM to that unless it handles it. A holder runs as the container's user,
 // for it may signal no other.
-func killable(template string, holder *corev1.Container) (string, error) {
+func killable(template string, holder *corev1.Container, hold string) (string, error) {
 	var pod corev1.PodTemplateSpec
 	if err := yaml.Unmarshal([]byte(template), &pod); err != nil {
 		return "", fmt.Errorf("read the key %s: %w", keyPodTemplate, err)
 	}
+	metav1.SetMetaDataAnnotation(&pod.ObjectMeta, AnnHold, hold)
 	pod.Spec.ShareProcessNamespace = new(true)
 	i := slices.IndexFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == contract.Container })
 	if i < 0 {

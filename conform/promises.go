@@ -23,10 +23,13 @@ type Promise struct {
 	test      func(context.Context, *trial) error
 }
 
+// Mount is the name of the promise that only pods of a cluster can test.
+const Mount = "mount"
+
 // Names of the promises that others need, or that a provocation is for.
 const (
 	provision      = "provision"
-	remove         = "delete"
+	remove         = string(contract.Delete)
 	refuses        = "refuses"
 	undoRefused    = "undo-refused"
 	badConfig      = "bad-config"
@@ -72,7 +75,7 @@ func Promises() []Promise {
 		{Name: badCredentials, Contract: "credentials that the storage refuses end with exit code 77, and nothing is created", after: served, needs: provoked(badCredentials), ofStorage: true, test: refusedAs(contract.NoCredentials)},
 		{Name: noCapacity, Contract: "a storage without capacity ends with exit code 73", after: append(slices.Clone(served), undoRefused), needs: provoked(noCapacity), test: refusedAs(contract.NoCapacity)},
 		{Name: "batch", Contract: "a run for several requests reports each of them: one that is refused does not affect the others", after: served, needs: (*Run).whyNoBatch, test: testBatch},
-		{Name: "mount", Contract: "the volume source is all that a node needs: data that a pod has written is there for the next pod", after: served, needs: (*Run).whyNotMounted, test: testMount},
+		{Name: Mount, Contract: "the volume source is all that a node needs: data that a pod has written is there for the next pod", after: served, needs: (*Run).whyNotMounted, test: testMount},
 		{Name: "clone", Contract: "a claim with a source gets a volume with the data of that source, never an empty one", after: served, needs: (*Run).whyNoClone, test: testClone},
 		{Name: "quiet", Contract: "no credential is in what the claim's user sees: events, annotations, PersistentVolumes", after: []string{provision}, test: testQuiet},
 	}

@@ -155,8 +155,9 @@ func (r *Run) PrintHead(out io.Writer) error {
 	return err
 }
 
-// PrintEnd writes how many promises are kept, and what is left, with the commands for that.
-func (r *Report) PrintEnd(out io.Writer) error {
+// PrintEnd writes how many promises are kept, and what is left, with the commands for that. left is
+// the form of a line about the volume of a PersistentVolume.
+func (r *Report) PrintEnd(out io.Writer, left string) error {
 	var text strings.Builder
 	fmt.Fprintf(&text, "\n%d promises: %d kept, %d broken", len(r.Promises), r.Count(Kept), r.Broken())
 	for _, verdict := range []Verdict{NotClaimed, NotProvoked, NotTested, Skipped, Failed} {
@@ -166,7 +167,7 @@ func (r *Report) PrintEnd(out io.Writer) error {
 	}
 	fmt.Fprintf(&text, "; %d claims\n", r.Claims)
 	for _, name := range r.Left {
-		fmt.Fprintf(&text, "something may be left of %s: kubectl flex why pv/%s\n", name, name)
+		fmt.Fprintf(&text, left+"\n", name)
 	}
 	if r.Kept {
 		fmt.Fprintf(&text, "what the broken promises have left is kept: kubectl delete namespace %s\n", r.Namespace)

@@ -47,16 +47,7 @@ func testPV(ctx context.Context, t *trial) error {
 	if why := whyOtherPV(pv, c.PersistentVolumeClaim, t.Class); why != "" {
 		return broken("%s", why)
 	}
-	all, err := t.Client.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return fmt.Errorf("list the PersistentVolumes: %w", err)
-	}
-	for i := range all.Items {
-		if other := &all.Items[i]; other.UID != pv.UID && pvs.SourceKey(other) == pvs.SourceKey(pv) && pvs.NodeOf(other) == pvs.NodeOf(pv) {
-			return broken("the PersistentVolume %s has the same volume source", other.Name)
-		}
-	}
-	return nil
+	return t.whyShared(ctx, pv)
 }
 
 func testList(ctx context.Context, t *trial) error {

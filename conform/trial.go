@@ -16,6 +16,7 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
 )
 
 // trial is the test of one promise. Its claims are removed at its end.
@@ -128,7 +129,25 @@ func (t *trial) bound(ctx context.Context, c *claim) (*corev1.PersistentVolume, 
 		return nil, err
 	}
 	t.show("the PersistentVolume "+pv.Name, pv)
-	return pv, errors.Join(t.deleteConsumer(ctx, c), whyKept(pv))
+	why := whyKept(pv)
+	if why != nil { // the dispatcher keeps a volume that another claim may have, too
+		why = cmp.Or(t.whyShared(ctx, pv), why)
+	}
+	return pv, errors.Join(t.deleteConsumer(ctx, c), why)
+}
+
+// whyShared returns which other PersistentVolume stands for the same volume, nil for none.
+func (r *Run) whyShared(ctx context.Context, pv *corev1.PersistentVolume) error {
+	all, err := r.Client.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("list the PersistentVolumes: %w", err)
+	}
+	for i := range all.Items {
+		if other := &all.Items[i]; other.UID != pv.UID && pvs.SourceKey(other) == pvs.SourceKey(pv) && pvs.NodeOf(other) == pvs.NodeOf(pv) {
+			return broken("the PersistentVolumes %s and %s have the same volume source", pv.Name, other.Name)
+		}
+	}
+	return nil
 }
 
 // whyKept returns why a volume is not deleted with its claim, nil if it is. The image may have made an

@@ -23,13 +23,8 @@ func testBatch(ctx context.Context, t *trial) error {
 	if err != nil {
 		return err
 	}
-	for _, c := range all {
-		if c == refused {
-			continue
-		}
-		if _, err := t.bound(ctx, c); err != nil {
-			return err
-		}
+	if err := t.allBound(ctx, all, refused); err != nil {
+		return err
 	}
 	shared, err := t.shared(ctx, all, refused, contract.Provision)
 	if err != nil {
@@ -45,6 +40,28 @@ func testBatch(ctx context.Context, t *trial) error {
 		return notTested("no run had more than one request")
 	}
 	t.note = fmt.Sprintf("%d of %d claims shared runs", shared, len(all))
+	return nil
+}
+
+// allBound waits until all claims but the one that is refused are bound, and checks that no two have
+// one volume: what several runs of a script share mixes them up.
+func (t *trial) allBound(ctx context.Context, all []*claim, refused *claim) error {
+	var volumes []*corev1.PersistentVolume
+	for _, c := range all {
+		if c == refused {
+			continue
+		}
+		pv, err := t.bound(ctx, c)
+		if err != nil {
+			return err
+		}
+		volumes = append(volumes, pv)
+	}
+	for _, pv := range volumes {
+		if err := t.whyShared(ctx, pv); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -223,6 +240,10 @@ func testClone(ctx context.Context, t *trial) error {
 	}
 	if want := source.Namespace + "/" + source.Name; pv.Annotations[contract.AnnCloneOf] != want {
 		return broken("the PersistentVolume has the annotation %s: %q, and not %s", contract.AnnCloneOf, pv.Annotations[contract.AnnCloneOf], want)
+	}
+	if t.HeldByCluster {
+		t.note = "by its annotation alone: no pod compares the data"
+		return errors.Join(t.remove(ctx, c), t.remove(ctx, source))
 	}
 	if t.Mount == "" {
 		return t.whyNotMounted()

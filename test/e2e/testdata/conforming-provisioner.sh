@@ -40,6 +40,11 @@ provision() {
   slowly provision
   request=$(</etc/flex/request.json)
   [[ ! $request =~ '"source":{'.*'"pvName":"'(pvc-[0-9a-f-]{36})'"}' ]] || source=${BASH_REMATCH[1]}
+  if breaks batch; then # a name that all scripts of a pod share
+    echo "$dir" >/tmp/directory
+    sleep 1
+    dir=$(</tmp/directory)
+  fi
   flex note "$note"
   mkdir -p "$dir"
   [ -z "$source" ] || breaks clone || cp -a "/var/lib/flex-volumes/$source/." "$dir"
