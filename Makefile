@@ -35,6 +35,13 @@ build: ## build the binaries into bin/, static
 	go build $(GOFLAGS_BUILD) -o $(BIN)/ $(patsubst %,./cmd/%,$(filter-out flex,$(BINARIES)))
 	$(if $(filter flex,$(BINARIES)),go build $(GOFLAGS_BUILD) -tags nethttpomithttp2 -o $(BIN)/ ./cmd/flex) # HTTP/2, which it does not use, is 400 KB of it
 
+.PHONY: try
+try: ## build kubectl flex, and test a recipe on this machine by it, without a cluster; needs Go, no root
+	@hack/need-go.sh
+	@mkdir -p $(BIN)
+	go build $(GOFLAGS_BUILD) -o $(BIN)/ ./cmd/kubectl-flex
+	$(BIN)/kubectl-flex try configmaps/node-directory.yaml
+
 .PHONY: test
 test: ## every unit and controller test, and the concurrent ones a second time with the race detector; needs gcc and the Go modules, no root
 	CGO_ENABLED=1 $(GO_TEST) -race -run '$(AT_ONCE)' -skip 'AtAny|AfterAny|OverTime' $(SHARES_MEMORY)

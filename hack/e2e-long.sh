@@ -240,8 +240,11 @@ release() {
 # scale: the requests of a claim, and thousands of claims.
 scale() { MODE=noauth BACKENDS=lvm E2E_TAGS=e2e,long E2E_RUN=$OF_SCALE hack/e2e.sh; }
 
-# conform: kubectl flex conform of new provisioners, and of an image that breaks one promise at a time.
-conform() { MODE=noauth BACKENDS=lvm FLEX_DEPLOY=test/e2e/recipes FLEX_IMAGES=recipes E2E_TAGS=e2e,long E2E_RUN=$OF_CONFORM hack/e2e.sh; }
+# conform: kubectl flex try and conform of new provisioners, of recipes, and of an image that breaks one promise at a time.
+conform() {
+  go test -tags long -count=1 -timeout 30m -run 'Try' ./try ./test/recipes/remote
+  MODE=noauth BACKENDS=lvm FLEX_DEPLOY=test/e2e/recipes FLEX_IMAGES=recipes E2E_TAGS=e2e,long E2E_RUN=$OF_CONFORM hack/e2e.sh
+}
 
 # conform-recipes: kubectl flex conform of Cinder and of each recipe.
 conform-recipes() {

@@ -61,7 +61,7 @@ func Command(now func() time.Time) *cobra.Command {
 		Version:      version.Get().String(),
 		SilenceUsage: true, SilenceErrors: true,
 	}
-	cmd.AddCommand(whyCommand(now), statusCommand(now), logsCommand(), retryCommand(), newCommand(), validateCommand(), renderCommand(), historyCommand(now), moveCommand(), auditCommand(), uninstallCommand(), conformCommand())
+	cmd.AddCommand(whyCommand(now), statusCommand(now), logsCommand(), retryCommand(), newCommand(), tryCommand(), validateCommand(), renderCommand(), historyCommand(now), moveCommand(), auditCommand(), uninstallCommand(), conformCommand())
 	return cmd
 }
 

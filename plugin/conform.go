@@ -21,13 +21,18 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/quote"
 )
 
+// promises are the flags that say what is tested, and how.
+type promises struct {
+	conform.Options
+
+	skip          []string
+	size, provoke string
+}
+
 // conforming are the flags of conform.
 type conforming struct {
 	asked
-
-	conform.Options
-	skip          []string
-	size, provoke string
+	promises
 }
 
 func conformCommand() *cobra.Command {
@@ -41,23 +46,23 @@ func conformCommand() *cobra.Command {
 		Args:    cobra.ExactArgs(1),
 		RunE:    func(cmd *cobra.Command, args []string) error { return c.run(cmd, args[0]) },
 	}
-	c.addFlags(cmd)
-	c.addOwnFlags(cmd.Flags())
+	c.asked.addFlags(cmd)
+	c.promises.addFlags(cmd.Flags())
+	cmd.Flags().StringVar(&c.Mount, "mount", "", "image with a shell, by which volumes are mounted, written to and read, and runs are held until they are killed; default: none")
+	cmd.Flags().BoolVar(&c.Keep, "keep", false, "keep the objects of a promise that is broken, and their namespace")
 	return cmd
 }
 
-func (c *conforming) addOwnFlags(f *pflag.FlagSet) {
+func (c *promises) addFlags(f *pflag.FlagSet) {
 	f.StringSliceVar(&c.Only, "only", nil, "test only these promises: PROMISE,PROMISE")
 	f.StringArrayVar(&c.skip, "skip", nil, "do not test a promise: PROMISE=REASON; may be repeated")
 	f.StringVar(&c.size, "size", "1Gi", "size of each volume. Volumes grow to twice that size")
 	f.IntVar(&c.Kills, "kills", 3, "how many Jobs of each verb are killed at work")
-	f.StringVar(&c.Mount, "mount", "", "image with a shell, by which volumes are mounted, written to and read, and runs are held until they are killed; default: none")
 	f.StringVar(&c.provoke, "provoke", "", "YAML file that says how the image is made to refuse a claim")
-	f.BoolVar(&c.Keep, "keep", false, "keep the objects of a promise that is broken, and their namespace")
 }
 
 // parse reads the flags that have a form.
-func (c *conforming) parse() (err error) {
+func (c *promises) parse() (err error) {
 	if c.Size, err = resource.ParseQuantity(c.size); err != nil {
 		return fmt.Errorf("--size=%s: %w", quote.Name(c.size), err)
 	}
@@ -104,7 +109,7 @@ func (c *conforming) run(cmd *cobra.Command, class string) error {
 	report.APIVersion, report.Kind = Version, "Conformance"
 	printed, printing := printObject(cmd.OutOrStdout(), c.output, report)
 	if !printed {
-		printing = report.PrintEnd(cmd.OutOrStdout())
+		printing = report.PrintEnd(cmd.OutOrStdout(), "something may be left of %[1]s: kubectl flex why pv/%[1]s")
 	}
 	return cmp.Or(err, printing, failed, verdictOf(report))
 }

@@ -44,6 +44,11 @@ func (f *Files) addFlags(cmd *cobra.Command) {
 	cmd.Flags().StringSliceVarP(&f.Names, "filename", "f", nil,
 		"file or directory with manifests, or - for the standard input; may be repeated")
 	_ = cmd.MarkFlagRequired("filename") // it exists
+	f.addServing(cmd)
+}
+
+// addServing adds the flags of the dispatcher.
+func (f *Files) addServing(cmd *cobra.Command) {
 	serving := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.Serving.AddFlags(serving)
 	serving.Lookup(flagNamespace).Shorthand = "n"
@@ -75,8 +80,10 @@ type manifests struct {
 	classes  []*storagev1.StorageClass
 	accounts []*corev1.ServiceAccount
 	claims   []claimInFile
-	// others are the ConfigMaps without the label of a config.
-	others []string
+	// others are the ConfigMaps without the label of a config, unlabelled where they are.
+	others     []*corev1.ConfigMap
+	unlabelled []string
+	secrets    []*corev1.Secret
 	// dispatcher is its Deployment, nil if the files have none, and serving are its flags.
 	dispatcher *appsv1.Deployment
 	serving    options.Serving
@@ -156,14 +163,32 @@ func (m *manifests) setNamespaces(f *Files) {
 	for _, account := range m.accounts {
 		account.Namespace = cmp.Or(account.Namespace, namespace)
 	}
+	for _, cm := range m.others {
+		cm.Namespace = cmp.Or(cm.Namespace, namespace)
+	}
+	for _, secret := range m.secrets {
+		secret.Namespace = cmp.Or(secret.Namespace, namespace)
+		withStringData(secret)
+	}
+}
+
+// withStringData gives a Secret the data that it has as text, as the API server does.
+func withStringData(secret *corev1.Secret) {
+	for key, value := range secret.StringData {
+		if secret.Data == nil {
+			secret.Data = map[string][]byte{}
+		}
+		secret.Data[key] = []byte(value)
+	}
+	secret.StringData = nil
 }
 
 // noConfig is the error of files without a provisioner ConfigMap.
 func (m *manifests) noConfig() error {
 	const label = contract.LabelType + ": " + contract.TypeConfig
-	if len(m.others) > 0 {
+	if len(m.unlabelled) > 0 {
 		return fmt.Errorf("no ConfigMap of the files has the label %s: %s. "+
-			"Remedy: add it under metadata.labels", label, strings.Join(m.others, ", "))
+			"Remedy: add it under metadata.labels", label, strings.Join(m.unlabelled, ", "))
 	}
 	return fmt.Errorf("the files have no ConfigMap with the label %s. "+
 		"Remedy: name its file by --filename, too", label)
@@ -291,7 +316,8 @@ func (m *manifests) add(obj runtime.Object, at place) {
 		if o.Labels[contract.LabelType] == contract.TypeConfig {
 			m.configs = append(m.configs, configInFile{ConfigMap: o, at: at})
 		} else {
-			m.others = append(m.others, at.String()+" "+quote.Name(o.Name))
+			m.others = append(m.others, o)
+			m.unlabelled = append(m.unlabelled, at.String()+" "+quote.Name(o.Name))
 		}
 	case *storagev1.StorageClass:
 		m.classes = append(m.classes, o)
@@ -299,6 +325,8 @@ func (m *manifests) add(obj runtime.Object, at place) {
 		m.addClaim(claimInFile{o, at})
 	case *corev1.ServiceAccount:
 		m.accounts = append(m.accounts, o)
+	case *corev1.Secret:
+		m.secrets = append(m.secrets, o)
 	case *appsv1.Deployment:
 		if o.Name == options.Name {
 			m.dispatcher = o

@@ -15,12 +15,14 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/quote"
 	"github.com/flex-provisioner/flex-provisioner/plugin"
 	"github.com/flex-provisioner/flex-provisioner/shell"
+	"github.com/flex-provisioner/flex-provisioner/try/box"
 )
 
 func main() {
 	if filepath.Base(os.Args[0]) == "flex" {
 		os.Exit(shell.Main(os.Args[1:]))
 	}
+	box.Main()
 	os.Exit(execute())
 }
 

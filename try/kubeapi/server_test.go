@@ -50,8 +50,14 @@ func newCaller(t *testing.T, client *fake.Clientset) *caller {
 	return &caller{t, server, &http.Client{Transport: transport}, string(files["token"])}
 }
 
+// reply is an answer of the server, without its body.
+type reply struct {
+	StatusCode int
+	Header     http.Header
+}
+
 // ask returns the answer to a request, and the Status of a refusal.
-func (c *caller) ask(method, path, body string) (*http.Response, string, metav1.Status) {
+func (c *caller) ask(method, path, body string) (reply, string, metav1.Status) {
 	c.t.Helper()
 	request, err := http.NewRequestWithContext(
 		c.t.Context(), method, c.server.URL()+path, strings.NewReader(body))
@@ -68,14 +74,15 @@ func (c *caller) ask(method, path, body string) (*http.Response, string, metav1.
 	if err != nil {
 		c.t.Fatal(err)
 	}
+	out := reply{response.StatusCode, response.Header}
 	var status metav1.Status
 	if response.StatusCode < http.StatusBadRequest {
-		return response, string(text), status
+		return out, string(text), status
 	}
 	if err := json.Unmarshal(text, &status); err != nil {
 		c.t.Fatalf("%s %s is answered by %s", method, path, text)
 	}
-	return response, string(text), status
+	return out, string(text), status
 }
 
 func TestRequestsAreThoseOfAProvisioner(t *testing.T) {
@@ -123,7 +130,7 @@ func TestAnotherTokenIsRefused(t *testing.T) {
 	for _, token := range []string{"", another.token, c.token + "x"} {
 		c.token = token
 		response, text, status := c.ask("POST", pvs, pv)
-		if response.StatusCode != 401 || status.Reason != metav1.StatusReasonUnauthorized {
+		if response.StatusCode != http.StatusUnauthorized || status.Reason != metav1.StatusReasonUnauthorized {
 			t.Errorf("%q: %d %s", token, response.StatusCode, text)
 		}
 	}

@@ -1,0 +1,170 @@
+package try
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+
+	"github.com/flex-provisioner/flex-provisioner/audit"
+	"github.com/flex-provisioner/flex-provisioner/audit/run"
+	"github.com/flex-provisioner/flex-provisioner/conform"
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/options"
+	"github.com/flex-provisioner/flex-provisioner/try/box"
+)
+
+// Trial is a class, and what is needed to try its provisioner.
+type Trial struct {
+	conform.Options
+
+	Class  *storagev1.StorageClass
+	Config config.Config
+	// Configs are the ConfigMaps that its pods may mount, with that of the class. Secrets and
+	// Accounts are those of its files.
+	Configs  []*corev1.ConfigMap
+	Secrets  []*corev1.Secret
+	Accounts []*corev1.ServiceAccount
+	// Serving are the flags of the dispatcher.
+	Serving options.Serving
+	// Runner runs the containers.
+	Runner box.Runner
+	// Shown is called with each run of a container when that has ended, and with each event about a
+	// claim, in order.
+	Shown func(Shown)
+}
+
+// Shown is a run of a container that has ended, or an event.
+type Shown struct {
+	// Verb, Claim and End are those of a run.
+	Verb  contract.Verb
+	Claim string
+	End   box.End
+	// Event is one about a claim, as "Warning Reason: note".
+	Event string
+	// PV is the PersistentVolume that a container has written, nil for none.
+	PV *corev1.PersistentVolume
+}
+
+// Do tests the promises of the provisioner, and deletes what it has made, also if ctx ends. say is
+// called with each result. The error says why promises could not be tested.
+func (t *Trial) Do(ctx context.Context, say func(conform.Result)) (*conform.Report, error) {
+	if err := t.whyNot(); err != nil {
+		return nil, err
+	}
+	w, err := newWorld(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	defer w.close()
+	t.Skip = maps.Clone(t.Skip)
+	if t.Skip == nil {
+		t.Skip = map[string]string{}
+	}
+	t.Skip[conform.Mount] = "no pod mounts a volume here: kubectl flex conform --mount tests it"
+	test := &conform.Run{
+		Options: t.Options, Client: w.client(), Clock: w.clock, Watch: clock.RealClock{}, Class: t.Class, Config: t.Config, ClusterUID: w.uid,
+		PodImage: noImage, HeldByCluster: true, Took: w.took,
+	}
+	if t.Config.RunOn != config.RunOnSelected {
+		test.List = w.list
+	}
+	report, err := test.Do(ctx, say)
+	return report, errors.Join(err, w.failure())
+}
+
+// whyNot returns what the files lack that a pod would wait for.
+func (t *Trial) whyNot() error {
+	if t.Config.Script == "" && t.Config.Image == "" {
+		return errors.New("the config names no image, and has no script")
+	}
+	for _, name := range []string{t.Config.EnvSecret, t.Config.FilesSecret} {
+		if name != "" && t.secret(name) == nil {
+			return t.lacks("Secret", name)
+		}
+	}
+	return nil
+}
+
+func (t *Trial) lacks(kind, name string) error {
+	return fmt.Errorf("the files have no %s %s/%s, which the pods of the class need. "+
+		"Remedy: name a file with it, too", kind, t.Config.Source.Namespace, name)
+}
+
+func (t *Trial) secret(name string) *corev1.Secret {
+	i := slices.IndexFunc(t.Secrets, func(s *corev1.Secret) bool {
+		return s.Namespace == t.Config.Source.Namespace && s.Name == name
+	})
+	if i < 0 {
+		return nil
+	}
+	return t.Secrets[i]
+}
+
+func (t *Trial) configMap(name string) *corev1.ConfigMap {
+	i := slices.IndexFunc(t.Configs, func(cm *corev1.ConfigMap) bool {
+		return cm.Namespace == t.Config.Source.Namespace && cm.Name == name
+	})
+	if i < 0 {
+		return nil
+	}
+	return t.Configs[i]
+}
+
+// LogsIn reports whether the provisioner has a login to a storage.
+func (t *Trial) LogsIn() bool { return t.Config.EnvSecret != "" || t.Config.FilesSecret != "" }
+
+// Account returns the ServiceAccount that the config names and the files do not have, or nil. A trial
+// takes it for granted.
+func (t *Trial) Account() *corev1.ServiceAccount {
+	name, ns := t.Config.ServiceAccount, t.Config.Source.Namespace
+	if name == "" || slices.ContainsFunc(t.Accounts, func(a *corev1.ServiceAccount) bool { return a.Namespace == ns && a.Name == name }) {
+		return nil
+	}
+	return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
+		Namespace: ns, Name: name, Labels: map[string]string{contract.LabelProvisioner: "true"},
+	}}
+}
+
+// Flags returns the flags that a dispatcher needs to serve the class, beyond those that were given.
+func (t *Trial) Flags() []string {
+	out := slices.DeleteFunc(jobs.Needs(t.Config), func(flag string) bool {
+		return slices.Contains(t.Serving.Allow, flag[len("--allow="):])
+	})
+	if ns := t.Config.Source.Namespace; !slices.Contains(t.Serving.Namespaces(), ns) {
+		out = append(out, "--config-namespaces="+ns)
+	}
+	return out
+}
+
+// list returns what the storage has, by a Job like that of an audit.
+func (w *world) list(ctx context.Context) ([]audit.Volume, error) {
+	client := w.client()
+	a := &run.Auditor{
+		Client: client, Clock: w.clock, Dispatcher: w.trial.Serving.Dispatcher(), Namespace: w.trial.Serving.Namespace, Allowed: w.allowed,
+		Cluster: run.Cluster{KubeAPI: w.api.URL(), UID: w.uid}, Timeout: w.trial.Config.Timeout,
+	}
+	classes, err := a.Classes(ctx, w.trial.Class.Name)
+	if err != nil {
+		return nil, err
+	}
+	if classes[0].Fault != nil {
+		return nil, classes[0].Fault
+	}
+	return a.List(ctx, classes[0])
+}
+
+// tick is how long nothing must happen before time is skipped, and skipped how much.
+const (
+	tick    = 10 * time.Millisecond
+	skipped = 500 * time.Millisecond
+)
