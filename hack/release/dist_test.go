@@ -240,7 +240,7 @@ func TestShellHasWhatAScriptExpects(t *testing.T) {
 		files := content(t, one)
 		for name, want := range map[string]string{
 			"usr/bin": "-> ../bin", "bin/env": "-> busybox", "bin/sh": "-> busybox",
-			"etc/passwd": "flex:x:65532:65532::/tmp:/bin/bash\n",
+			"etc/passwd": "root:x:0:0::/tmp:/bin/bash\nflex:x:65532:65532::/tmp:/bin/bash\n",
 		} {
 			if got := string(files[name]); got != want {
 				t.Errorf("%s: %s is %.100q, want %q", m.Platform, name, got, want)
