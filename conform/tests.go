@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -47,7 +48,26 @@ func testPV(ctx context.Context, t *trial) error {
 	if why := whyOtherPV(pv, c.PersistentVolumeClaim, t.Class); why != "" {
 		return broken("%s", why)
 	}
-	return t.whyShared(ctx, pv)
+	if err := t.whyShared(ctx, pv); err != nil || !t.HeldByCluster {
+		return err
+	}
+	return t.mustServeOdd(ctx)
+}
+
+// mustServeOdd tests a name and a size that scripts get wrong: the longest kind of name, with dots, and
+// a size that is no multiple of anything. A storage may make the volume larger.
+func (t *trial) mustServeOdd(ctx context.Context) error {
+	c, pv, err := t.provisioned(ctx, func(c *corev1.PersistentVolumeClaim) {
+		c.Name = strings.Repeat("0.a-long-name.", 17) + "0"
+		c.Spec.Resources.Requests[corev1.ResourceStorage] = *resource.NewQuantity(t.Size.Value()+1, resource.BinarySI)
+	})
+	if err != nil {
+		return err
+	}
+	if why := whyOtherPV(pv, c.PersistentVolumeClaim, t.Class); why != "" {
+		return broken("for a claim of %s: %s", c.Spec.Resources.Requests.Storage(), why)
+	}
+	return t.remove(ctx, c)
 }
 
 func testList(ctx context.Context, t *trial) error {

@@ -165,6 +165,9 @@ func engine(image string) (box.Runner, error) {
 	return nil, fmt.Errorf("the provisioner is the image %s, and this machine has no program to run it. Remedy: install podman or docker", quote.Name(image))
 }
 
+// longestClaims is how much is printed of the names of the claims of a run, in bytes.
+const longestClaims = 70
+
 // transcript prints what a trial shows.
 type transcript struct {
 	out io.Writer
@@ -203,7 +206,7 @@ func (p *transcript) show(s try.Shown) {
 		p.pv = s.PV
 		return
 	default:
-		fmt.Fprintf(p.out, "%s of %s: exit code %d (%s) after %s\n", s.Verb, s.Claim, s.End.Code, contract.VerdictOf(s.End.Code), s.End.Took.Round(time.Millisecond))
+		fmt.Fprintf(p.out, "%s of %s: exit code %d (%s) after %s\n", s.Verb, contract.Shorten(s.Claim, longestClaims), s.End.Code, contract.VerdictOf(s.End.Code), s.End.Took.Round(time.Millisecond))
 		for line := range strings.Lines(s.End.Output + s.End.Message) {
 			fmt.Fprintf(p.out, "  | %s\n", quote.Line(strings.TrimRight(line, "\n")))
 		}

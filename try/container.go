@@ -32,12 +32,13 @@ func (w *world) program(ctx context.Context, k *fakecluster.Container) fakeclust
 	w.working.Add(1)
 	defer w.working.Add(-1)
 	spec, err := w.spec(k)
-	if err != nil {
-		return fakecluster.Exit{Code: exitNotStarted, Reason: reasonNotStarted, Message: err.Error()}
+	var end box.End
+	if err == nil {
+		end, err = w.trial.Runner.Run(ctx, spec)
 	}
-	end, err := w.trial.Runner.Run(ctx, spec)
 	if err != nil && ctx.Err() == nil {
-		return fakecluster.Exit{Code: exitNotStarted, Reason: reasonNotStarted, Message: err.Error()}
+		w.note(k, box.End{Code: exitNotStarted, Output: err.Error()})
+		return fakecluster.Exit{Code: exitNotStarted, Reason: reasonNotStarted, Message: cut(err.Error())}
 	}
 	if end.Killed {
 		w.working.Add(-1)

@@ -1,11 +1,13 @@
 package try
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -61,7 +63,9 @@ func (t *Trial) Do(ctx context.Context, say func(conform.Result)) (*conform.Repo
 	if err := t.whyNot(); err != nil {
 		return nil, err
 	}
-	w, err := newWorld(ctx, t)
+	ctx, failed := context.WithCancel(ctx)
+	defer failed()
+	w, err := newWorld(ctx, t, failed)
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +83,7 @@ func (t *Trial) Do(ctx context.Context, say func(conform.Result)) (*conform.Repo
 		test.List = w.list
 	}
 	report, err := test.Do(ctx, say)
-	return report, errors.Join(err, w.failure())
+	return report, cmp.Or(w.failure(), err)
 }
 
 // whyNot returns what the files lack that a pod would wait for.
@@ -138,13 +142,29 @@ func (t *Trial) Account() *corev1.ServiceAccount {
 // Flags returns the flags that a dispatcher needs to serve the class, beyond those that were given.
 func (t *Trial) Flags() []string {
 	out := slices.DeleteFunc(jobs.Needs(t.Config), func(flag string) bool {
-		return slices.Contains(t.Serving.Allow, flag[len("--allow="):])
+		return slices.Contains(t.Serving.Allow, strings.TrimPrefix(flag, allow))
 	})
 	if ns := t.Config.Source.Namespace; !slices.Contains(t.Serving.Namespaces(), ns) {
 		out = append(out, "--config-namespaces="+ns)
 	}
 	return out
 }
+
+// allowances returns what the pods of the class may do in the trial: whatever they need.
+func (t *Trial) allowances() (jobs.Allowances, error) {
+	allowed, err := t.Serving.Allowances()
+	if err != nil {
+		return nil, err
+	}
+	for _, flag := range jobs.Needs(t.Config) {
+		if err := allowed.Add(strings.TrimPrefix(flag, allow)); err != nil {
+			return nil, err
+		}
+	}
+	return allowed, nil
+}
+
+const allow = "--allow="
 
 // list returns what the storage has, by a Job like that of an audit.
 func (w *world) list(ctx context.Context) ([]audit.Volume, error) {

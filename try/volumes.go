@@ -3,6 +3,7 @@ package try
 import (
 	"fmt"
 	"maps"
+	"net/url"
 	"path"
 	"slices"
 	"strings"
@@ -49,7 +50,7 @@ func (w *world) from(out box.Volume, k *fakecluster.Container, v corev1.Volume) 
 	case v.EmptyDir != nil:
 		out.Mode = anyoneMode
 	case v.HostPath != nil:
-		out.Shared = "path" + strings.ReplaceAll(v.HostPath.Path, "/", ".")
+		out.Shared = "path." + url.PathEscape(v.HostPath.Path)
 	case v.PersistentVolumeClaim != nil:
 		out.Shared, out.Mode = "claim."+v.PersistentVolumeClaim.ClaimName, anyoneMode
 	case v.Secret != nil:

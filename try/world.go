@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -42,6 +43,7 @@ type world struct {
 	// working is how many containers are at work: time passes as it does then.
 	working atomic.Int64
 	stop    context.CancelFunc
+	failed  func() // ends the test of the promises
 	driven  chan struct{}
 	broken  chan error // why the world goes on no more
 
@@ -54,46 +56,37 @@ type world struct {
 	shown    int                                           // changes
 }
 
-// newWorld returns a world in which the trial's class is served.
-func newWorld(ctx context.Context, t *Trial) (*world, error) {
+// newWorld returns a world in which the trial's class is served. It calls failed when it cannot go on.
+func newWorld(ctx context.Context, t *Trial, failed func()) (*world, error) {
 	klog.LogToStderr(false) // client-go's own lines
 	klog.SetOutput(io.Discard)
 	w := &world{
-		trial: t, clock: newClock(), allowed: jobs.Allowances{},
+		trial: t, clock: newClock(), failed: failed,
 		driven: make(chan struct{}), broken: make(chan error, 1), last: map[contract.Verb]time.Duration{}, policies: map[string]admissionregistrationv1.Validation{},
 	}
-	for _, flag := range append(t.Flags(), t.Serving.Allow...) {
-		if text, is := allowance(flag); is {
-			if err := w.allowed.Add(text); err != nil {
-				return nil, err
-			}
-		}
+	var err error
+	if w.allowed, err = t.allowances(); err != nil {
+		return nil, err
 	}
 	ctx, w.stop = context.WithCancel(context.WithoutCancel(ctx))
 	w.Cluster = fakecluster.New(witness{ctx}, w.clock, nil, w.newDispatcher)
-	var err error
 	w.api, err = kubeapi.New(w.Server.Client("image"), t.Config.Source.Namespace)
 	if err != nil {
 		return nil, err
 	}
-	w.setUp()
+	if err := w.protected(w.setUp); err != nil {
+		return nil, err
+	}
 	go w.drive(ctx)
 	return w, w.protected(func() { w.Start() }) //nolint:contextcheck // it has that of the witness
 }
 
-// allowance returns the value of a flag --allow.
-func allowance(flag string) (string, bool) {
-	const name = "--allow="
-	if len(flag) > len(name) && flag[:len(name)] == name {
-		return flag[len(name):], true
-	}
-	return flag, len(flag) > 0 && flag[0] != '-'
-}
-
 func (w *world) newDispatcher(p *fakecluster.Process) (fakecluster.Dispatcher, error) {
+	serving := w.trial.Serving
+	serving.ConfigNamespaces = append(slices.Clone(serving.ConfigNamespaces), w.trial.Config.Source.Namespace)
 	return controller.New(p.Client, p.Events, p.Clock, controller.Options{
-		Dispatcher: w.trial.Serving.Dispatcher(), Namespaces: append(w.trial.Serving.Namespaces(), w.trial.Config.Source.Namespace),
-		Allowed: w.allowed, KubeAPI: w.api.URL(), Workers: workers, AheadOfBinder: true, ClusterUID: w.uid,
+		Dispatcher: serving.Dispatcher(), Namespaces: serving.Namespaces(), Allowed: w.allowed, KubeAPI: w.api.URL(),
+		Workers: workers, AheadOfBinder: true, ClusterUID: w.uid,
 	})
 }
 
@@ -132,8 +125,10 @@ func (w *world) drive(ctx context.Context) {
 	for ctx.Err() == nil {
 		moved, began := false, time.Now()
 		err := w.protected(func() { moved = w.MoveAll() }) //nolint:contextcheck // as above
-		if err != nil {
+		if err != nil {                                    // what waits for the cluster waits in vain, and has to see that
 			w.broken <- err
+			w.failed()
+			w.pass(ctx)
 			return
 		}
 		w.show()
@@ -152,6 +147,14 @@ func (w *world) drive(ctx context.Context) {
 		} else {
 			w.clock.Step(passed)
 		}
+	}
+}
+
+// pass lets time pass in a cluster in which nothing moves any more.
+func (w *world) pass(ctx context.Context) {
+	for ctx.Err() == nil {
+		time.Sleep(tick)
+		w.clock.Step(skipped)
 	}
 }
 

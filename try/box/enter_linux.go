@@ -9,14 +9,13 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 )
 
-// ofMachine are the directories of this machine that a container does not have.
-var ofMachine = []string{"boot", "dev", "etc", "home", "lost+found", "media", "mnt", "proc", "root", "run", "srv", "sys", "tmp", "var"}
+// ofMachine are the directories of this machine that a container has: those of programs.
+var ofMachine = []string{"bin", "gnu", "lib", "lib32", "lib64", "libx32", "nix", "opt", "sbin", "usr"}
 
 // ofEtc is what a container has of /etc: how names are resolved and certificates are checked.
 var ofEtc = []string{
@@ -93,31 +92,33 @@ func build(root, dir string, spec Spec) error {
 			return fmt.Errorf("the volume at %s: %w", volume.Path, err)
 		}
 	}
-	return syscall.Mount("", root, "", syscall.MS_REMOUNT|syscall.MS_BIND|syscall.MS_RDONLY, "")
+	return readOnly(root)
+}
+
+// readOnly makes a mount read-only, though not what is mounted below.
+func readOnly(path string) error {
+	err := unix.MountSetattr(unix.AT_FDCWD, path, 0, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
+	if err != nil {
+		return fmt.Errorf("make %s read-only: %w", path, err) // it takes Linux 5.12
+	}
+	return nil
 }
 
 // bindMachine gives a container the programs of this machine.
 func bindMachine(root string) error {
-	entries, err := os.ReadDir("/")
-	if err != nil {
-		return err
-	}
-	for _, entry := range entries {
-		from, to := filepath.Join("/", entry.Name()), filepath.Join(root, entry.Name())
+	for _, name := range ofMachine {
+		from, to := filepath.Join("/", name), filepath.Join(root, name)
+		target, err := os.Readlink(from)
 		switch {
-		case slices.Contains(ofMachine, entry.Name()), strings.HasPrefix(entry.Name(), "."):
-		case entry.Type()&os.ModeSymlink != 0:
-			target, err := os.Readlink(from)
-			if err == nil {
-				err = os.Symlink(target, to)
-			}
-			if err != nil {
-				return err
-			}
-		case entry.IsDir():
-			if err := errors.Join(directory(to), bind(from, to)); err != nil {
-				return err
-			}
+		case err == nil:
+			err = os.Symlink(target, to)
+		case os.IsNotExist(err):
+			continue // this machine has none
+		default: // no link
+			err = errors.Join(directory(to), bind(from, to), readOnly(to))
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return bindFiles(root)
@@ -165,7 +166,7 @@ func (v Volume) mount(from, root string) error {
 	if err := bind(from, to); err != nil || !v.ReadOnly {
 		return err
 	}
-	return syscall.Mount("", to, "", syscall.MS_REMOUNT|syscall.MS_BIND|syscall.MS_RDONLY|syscall.MS_NOSUID|syscall.MS_NODEV, "")
+	return readOnly(to)
 }
 
 func bind(from, to string) error {
