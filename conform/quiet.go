@@ -76,7 +76,7 @@ func testQuiet(ctx context.Context, t *trial) error {
 		t.keepSecrets(name, secret.Data)
 	}
 	if len(t.secrets) == 0 {
-		return notClaimed("no Secret of the class has a credential that could be looked for")
+		return notClaimed(fmt.Sprintf("no Secret of the class has a credential that could be looked for: one of at least %d characters, under a key or a name such as password, token or key", shortest))
 	}
 	events, err := t.Client.CoreV1().Events(t.namespace.Name).List(ctx, metav1.ListOptions{})
 	if err != nil {

@@ -26,13 +26,17 @@ func testRefuses(ctx context.Context, t *trial) error {
 func (t *trial) refusedClaim(ctx context.Context) (*claim, error) {
 	p, said := t.ofRefuses()
 	c, run, err := t.provoke(ctx, p)
+	what := "a claim that cannot be provisioned"
+	if p.Size != nil {
+		what += ", of " + p.Size.String() + ","
+	}
 	switch {
 	case err != nil:
 		return nil, err
 	case run.outcome.Verdict == contract.Done && !said:
 		return nil, notProvoked("the image makes a volume of " + p.Size.String() + ": --provoke=FILE says what it refuses")
 	case run.outcome.Verdict != contract.BadRequest && run.outcome.Verdict != contract.NoCapacity:
-		return nil, brokenBy(run, fmt.Sprintf("a claim that cannot be provisioned ended with %s", run.outcome))
+		return nil, brokenBy(run, fmt.Sprintf("%s ended with %s", what, run.outcome))
 	case contract.ForClaim(run.outcome.Message) == "":
 		return nil, brokenBy(run, "the message has no line that begins with "+contract.ClaimPrefix)
 	default:

@@ -73,6 +73,9 @@ func noted(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	if len(content) == 0 {
+		return nil, fmt.Errorf("%q is empty, and a note has a line. Remedy: write it by flex note, or list a directory, which may have none", cut(path))
+	}
 	if !bytes.HasSuffix(content, []byte("\n")) {
 		return nil, fmt.Errorf("%q is not whole: it does not end with a line break. Remedy: write it by flex note", cut(path))
 	}

@@ -91,7 +91,11 @@ func (t *Trial) whyNot() error {
 	if t.Config.Script == "" && t.Config.Image == "" {
 		return errors.New("the config names no image, and has no script")
 	}
-	for _, name := range []string{t.Config.EnvSecret, t.Config.FilesSecret} {
+	names := []string{t.Config.EnvSecret, t.Config.FilesSecret}
+	for _, provocation := range t.Provoke {
+		names = append(names, provocation.Data["env-from-secret"], provocation.Data["files-from-secret"])
+	}
+	for _, name := range names {
 		if name != "" && t.secret(name) == nil {
 			return t.lacks("Secret", name)
 		}
