@@ -133,6 +133,19 @@ func TestARecipeKeepsItsPromises(t *testing.T) {
 	mustKeep(t, do(t, recipe(t, "nfs")), 8)
 }
 
+// What jq prints of a field that an answer lacks is no path.
+func TestAPVThatKubernetesRefusesIsNoVolume(t *testing.T) {
+	trial := recipe(t, "nfs")
+	trial.Configs[0].Data["script"] = "#!/bin/bash\nset -e\n" +
+		`flex pv '{"spec":{"nfs":{"server":"null","path":"null"}}}'` + "\n"
+	trial.Config = configOf(t, trial)
+	trial.Only = []string{"provision"}
+	result := do(t, trial).Promises[0]
+	if result.Verdict != conform.Broken || !strings.Contains(result.Output, "absolute path") {
+		t.Errorf("%+v", result)
+	}
+}
+
 // Each script of a pod has a TMPDIR of its own. What it writes to /tmp itself, the others find.
 func TestNamesThatTwoRequestsShareAreFound(t *testing.T) {
 	trial := recipe(t, "nfs")

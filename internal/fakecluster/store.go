@@ -3,6 +3,7 @@ package fakecluster
 import (
 	"cmp"
 	"fmt"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -103,21 +104,27 @@ func (s *Server) create(by string, at Key, obj Object) (Object, error) {
 	return s.store(Change{Key: at, By: by, Verb: "create", Now: obj}), nil
 }
 
-// invalid returns why a ConfigMap is one that the API server refuses, or nil
-// (pkg/apis/core/validation, ValidateConfigMap).
+// invalid returns why an object is one that the API server refuses, or nil: the key of a ConfigMap, or
+// an NFS source of a PersistentVolume (pkg/apis/core/validation, ValidateConfigMap and
+// validateNFSVolumeSource). Other fields are not judged.
 func invalid(obj Object) error {
-	cm, is := obj.(*corev1.ConfigMap)
-	if !is {
-		return nil
-	}
-	for key := range cm.Data {
-		if why := validation.IsConfigMapKey(key); len(why) > 0 {
-			return apierrors.NewInvalid(schema.GroupKind{Kind: "ConfigMap"}, cm.Name, field.ErrorList{
-				field.Invalid(field.NewPath("data").Key(key), key, strings.Join(why, "; ")),
-			})
+	var faults field.ErrorList
+	switch o := obj.(type) {
+	case *corev1.ConfigMap:
+		for key := range o.Data {
+			if why := validation.IsConfigMapKey(key); len(why) > 0 {
+				faults = append(faults, field.Invalid(field.NewPath("data").Key(key), key, strings.Join(why, "; ")))
+			}
+		}
+	case *corev1.PersistentVolume:
+		if nfs := o.Spec.NFS; nfs != nil && (nfs.Server == "" || !path.IsAbs(nfs.Path)) {
+			faults = append(faults, field.Invalid(field.NewPath("spec", "nfs"), nfs.Path, "must have a server, and an absolute path"))
 		}
 	}
-	return nil
+	if len(faults) == 0 {
+		return nil
+	}
+	return apierrors.NewInvalid(schema.GroupKind{Kind: ResourceOf(obj)}, obj.GetName(), faults)
 }
 
 func (s *Server) newUID() types.UID {
