@@ -70,11 +70,26 @@ func (t *trying) run(cmd *cobra.Command, names []string) error {
 	if err != nil {
 		return err
 	}
+	if err := t.checkBadge(len(all)); err != nil {
+		return err
+	}
 	var failed error
 	for _, one := range all {
 		failed = cmp.Or(failed, t.one(cmd, one))
 	}
 	return failed
+}
+
+// checkBadge returns why no badge can be written, before minutes have passed.
+func (t *trying) checkBadge(classes int) error {
+	switch {
+	case t.badge == "":
+		return nil
+	case classes > 1:
+		return fmt.Errorf("--badge: the files have %d classes, and a badge is of one. Remedy: name the files of one", classes)
+	default:
+		return os.WriteFile(t.badge, nil, 0o644) //nolint:gosec // to be published
+	}
 }
 
 // trials returns what can be tried of files: each class with its config.

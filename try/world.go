@@ -153,8 +153,11 @@ func (w *world) drive(ctx context.Context) {
 // pass lets time pass in a cluster in which nothing moves any more.
 func (w *world) pass(ctx context.Context) {
 	for ctx.Err() == nil {
-		time.Sleep(tick)
-		w.clock.Step(skipped)
+		select {
+		case <-ctx.Done():
+		case <-time.After(tick):
+			w.clock.Step(skipped)
+		}
 	}
 }
 

@@ -129,7 +129,7 @@ func TestAnInterruptedTrialDeletesWhatItHasMade(t *testing.T) {
 }
 
 func TestATrialSaysWhatItLacks(t *testing.T) {
-	login := filepath.Join(t.TempDir(), "login.yaml")
+	login, badge := filepath.Join(t.TempDir(), "login.yaml"), filepath.Join(t.TempDir(), "badge.svg")
 	if err := os.WriteFile(login, []byte("{apiVersion: v1, kind: Secret, metadata: {name: http}, stringData: {header: 'Authorization: x'}}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -141,12 +141,16 @@ func TestATrialSaysWhatItLacks(t *testing.T) {
 		{[]string{"../../configmaps/http.yaml", login}, 2, "Remedy: kubectl flex try --yes"},
 		{[]string{"../../configmaps/http.yaml", "--yes"}, 2, "the files have no Secret flex-provisioner/http"},
 		{[]string{"../../deploy/examples/claim.yaml"}, 2, "Remedy: name its file"},
-		{[]string{recipe, "--only=provision", "--output=json"}, 0, `"verdict": "kept"`},
+		{[]string{recipe, "--badge=/none/badge.svg"}, 2, "/none/badge.svg"},
+		{[]string{recipe, "--only=provision", "--output=json", "--badge=" + badge}, 0, `"verdict": "kept"`},
 	} {
 		cmd, out := program(t, t.TempDir(), append([]string{"try"}, test.arguments...)...)
 		_ = cmd.Run()
 		if code := cmd.ProcessState.ExitCode(); code != test.code || !strings.Contains(out.String(), test.says) {
 			t.Errorf("%v: exit code %d, want %d and %q: %s", test.arguments, code, test.code, test.says, out)
 		}
+	}
+	if picture, err := os.ReadFile(badge); err != nil || !strings.Contains(string(picture), "1 kept") {
+		t.Errorf("the badge is %q, %v", picture, err)
 	}
 }
