@@ -152,7 +152,7 @@ func TestAKillableTemplateIsTheOtherOneWithALimit(t *testing.T) {
 		"another": "metadata: {labels: {tier: a}}\nspec: {containers: [{name: proxy, image: x}], nodeSelector: {disk: ssd}}",
 		"its own": "spec: {nodeSelector: {disk: ssd}, containers: [{name: provisioner, resources: {requests: {cpu: 200m, memory: 8Mi}, limits: {cpu: 1}}, securityContext: {runAsUser: 7}}]}",
 	} {
-		got, err := killable(text, run.holder(contract.Delete, 500*time.Millisecond), "delete 500ms")
+		got, err := killable(text, run.holder(contract.Delete, 500*time.Millisecond), "")
 		var pod corev1.PodTemplateSpec
 		if err != nil || yaml.UnmarshalStrict([]byte(got), &pod) != nil || strings.Contains(got, ": null") {
 			t.Fatalf("%s: %v\n%s", name, err, got)

@@ -23,8 +23,8 @@ import (
 // keyPodTemplate is the key of a ConfigMap that has the template of its pods.
 const keyPodTemplate = "pod-template"
 
-// AnnHold is an annotation of the pods of which a run is killed: the verb, and how long after the
-// start of its container. A cluster in memory reads it (HeldByCluster).
+// AnnHold is an annotation by which a cluster in memory knows which run to kill: the verb, and how
+// long after the start of its container.
 const AnnHold = "conform/hold"
 
 // killing is how runs of a verb are killed: begin lets one begin for a claim, and end waits until what
@@ -49,8 +49,8 @@ func (t *trial) kill(ctx context.Context, k killing) (err error) {
 	for ; err == nil && met < t.Kills && all < t.Kills+misses; all++ {
 		_, part := math.Modf(0.5 + float64(met)*0.618)
 		at := time.Duration(part * float64(late))
-		if t.Took != nil {
-			at = time.Duration(moments[all%len(moments)] * float64(t.Took(k.verb)))
+		if t.InMemory != nil {
+			at = time.Duration(moments[all%len(moments)] * float64(t.InMemory.Took(k.verb)))
 		}
 		var hit bool
 		if hit, err = t.killOne(ctx, k, at); hit {
@@ -63,6 +63,9 @@ func (t *trial) kill(ctx context.Context, k killing) (err error) {
 		return err
 	}
 	t.note = fmt.Sprintf("%d of %d kills came while the container was at work", met, all)
+	if met == 0 && t.InMemory != nil {
+		return notTested("%s", t.note)
+	}
 	if met == 0 {
 		return notTested("%s. Remedy: --mount=IMAGE names an image with a shell, by which a run is held until it is killed", t.note)
 	}
@@ -112,7 +115,11 @@ func (t *trial) isHit(ctx context.Context, c *claim, verb contract.Verb) (bool, 
 
 // killableClass returns a class like that of the run, for one run that is killed.
 func (t *trial) killableClass(ctx context.Context, verb contract.Verb, after time.Duration) (string, error) {
-	template, err := killable(t.Config.Source.Data[keyPodTemplate], t.holder(verb, after), fmt.Sprintf("%s %s", verb, after))
+	hold := ""
+	if t.InMemory != nil {
+		hold = fmt.Sprintf("%s %s", verb, after)
+	}
+	template, err := killable(t.Config.Source.Data[keyPodTemplate], t.holder(verb, after), hold)
 	if err != nil {
 		return "", err
 	}
@@ -130,7 +137,7 @@ func (t *trial) disturb(ctx context.Context, c *claim, verb contract.Verb, after
 		return err
 	}
 	pods, wait := t.Client.CoreV1().Pods(pod.Namespace), after
-	if t.Mount != "" || t.HeldByCluster {
+	if t.Mount != "" || t.InMemory != nil {
 		wait += toHold
 	}
 	end, hasEnded := t.Clock.Now().Add(wait), false
@@ -225,7 +232,9 @@ func killable(template string, holder *corev1.Container, hold string) (string, e
 	if err := yaml.Unmarshal([]byte(template), &pod); err != nil {
 		return "", fmt.Errorf("read the key %s: %w", keyPodTemplate, err)
 	}
-	metav1.SetMetaDataAnnotation(&pod.ObjectMeta, AnnHold, hold)
+	if hold != "" {
+		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, AnnHold, hold)
+	}
 	pod.Spec.ShareProcessNamespace = new(true)
 	i := slices.IndexFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == contract.Container })
 	if i < 0 {

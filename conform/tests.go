@@ -48,7 +48,7 @@ func testPV(ctx context.Context, t *trial) error {
 	if why := whyOtherPV(pv, c.PersistentVolumeClaim, t.Class); why != "" {
 		return broken("%s", why)
 	}
-	if err := t.whyShared(ctx, pv); err != nil || !t.HeldByCluster {
+	if err := t.whyShared(ctx, pv); err != nil || t.InMemory == nil {
 		return err
 	}
 	return t.mustServeOdd(ctx)

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -135,7 +136,7 @@ func (t *trying) one(cmd *cobra.Command, trial *try.Trial) error {
 	trial.Options, trial.Runner, trial.Shown = t.Options, runner, out.show
 	out.head(trial)
 	report, failed := trial.Do(cmd.Context(), out.say)
-	out.flush()
+	out.end()
 	failed = cmp.Or(failed, runner.Close())
 	if report == nil {
 		return failed
@@ -165,7 +166,11 @@ func runnerOf(trial *try.Trial) (box.Runner, error) {
 	if image == options.ShellImage { // no name by which it could be pulled
 		return nil, err
 	}
-	return engine(image)
+	runner, none := engine(image)
+	if none != nil {
+		return nil, err // which names an engine as the other way
+	}
+	return runner, nil
 }
 
 // engines are the programs that run images, in the order in which they are looked for.
@@ -187,6 +192,7 @@ const longestClaims = 70
 type transcript struct {
 	out io.Writer
 	all bool
+	mu  sync.Mutex // over what follows: containers end while a promise does
 	// later is set once the runs of the first claim are over. results are those before.
 	later   bool
 	results []conform.Result
@@ -212,6 +218,8 @@ func (p *transcript) head(trial *try.Trial) {
 
 // show prints a run, a PersistentVolume or an event.
 func (p *transcript) show(s try.Shown) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	switch {
 	case p.later && !p.all:
 		return
@@ -241,11 +249,20 @@ func (p *transcript) showPV() {
 
 // say prints the result of a promise. Those before the end of the first claim come after its runs.
 func (p *transcript) say(result conform.Result) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.results = append(p.results, result)
 	ended := result.Verdict == conform.Broken || result.Verdict == conform.Failed || result.Promise == string(contract.Delete)
 	if p.later || ended {
 		p.flush()
 	}
+}
+
+// end prints what is left.
+func (p *transcript) end() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.flush()
 }
 
 // flush prints the results that were not printed yet.

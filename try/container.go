@@ -19,12 +19,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/try/box"
 )
 
-// exitNotStarted is the exit code of a container that was not started, and its reason the kubelet's.
-const (
-	exitNotStarted   = 128
-	reasonNotStarted = "StartError"
-	exitKilled       = 137
-)
+// notStarted is the kubelet's reason of a container that was not started.
+const notStarted = "StartError"
 
 // program runs the container of a pod. One that conform has asked to hold is killed at that moment,
 // and its end is seen when conform deletes its pod.
@@ -37,8 +33,8 @@ func (w *world) program(ctx context.Context, k *fakecluster.Container) fakeclust
 		end, err = w.trial.Runner.Run(ctx, spec)
 	}
 	if err != nil && ctx.Err() == nil {
-		w.note(k, box.End{Code: exitNotStarted, Output: err.Error()})
-		return fakecluster.Exit{Code: exitNotStarted, Reason: reasonNotStarted, Message: cut(err.Error())}
+		w.note(k, box.End{Code: box.NotStarted, Output: err.Error()})
+		return fakecluster.Exit{Code: box.NotStarted, Reason: notStarted, Message: cut(err.Error())}
 	}
 	if end.Killed {
 		w.working.Add(-1)
@@ -106,12 +102,8 @@ func (w *world) show() {
 }
 
 // How much of an output a kubelet makes the message of a container that has written none
-// (pkg/kubelet/kuberuntime/kuberuntime_container.go, readLastStringFromContainerLogs), and of what a
-// container has written itself.
-const (
-	tailLines, tailBytes = 80, 2048
-	longestMessage       = contract.MaxMessage
-)
+// (pkg/kubelet/kuberuntime/kuberuntime_container.go, readLastStringFromContainerLogs).
+const tailLines, tailBytes = 80, 2048
 
 func tail(output string) string {
 	lines := strings.SplitAfter(output, "\n")
@@ -119,7 +111,7 @@ func tail(output string) string {
 	return text[max(0, len(text)-tailBytes):]
 }
 
-func cut(message string) string { return message[:min(len(message), longestMessage)] }
+func cut(message string) string { return message[:min(len(message), contract.MaxMessage)] }
 
 // spec returns the container of a pod as a box runs it.
 func (w *world) spec(k *fakecluster.Container) (box.Spec, error) {

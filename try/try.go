@@ -3,7 +3,6 @@ package try
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/clock"
 
 	"github.com/flex-provisioner/flex-provisioner/audit"
 	"github.com/flex-provisioner/flex-provisioner/audit/run"
@@ -70,15 +68,13 @@ func (t *Trial) Do(ctx context.Context, say func(conform.Result)) (*conform.Repo
 		return nil, err
 	}
 	defer w.close()
-	t.Skip = maps.Clone(t.Skip)
-	if t.Skip == nil {
-		t.Skip = map[string]string{}
-	}
-	t.Skip[conform.Mount] = "no pod mounts a volume here: kubectl flex conform --mount tests it"
+	skip := map[string]string{conform.Mount: "no pod mounts a volume here: kubectl flex conform --mount tests it"}
+	maps.Copy(skip, t.Skip)
 	test := &conform.Run{
-		Options: t.Options, Client: w.client(), Clock: w.clock, Watch: clock.RealClock{}, Class: t.Class, Config: t.Config, ClusterUID: w.uid,
-		PodImage: noImage, HeldByCluster: true, Took: w.took,
+		Options: t.Options, Client: w.client(), Clock: w.clock, Class: t.Class, Config: t.Config, ClusterUID: w.uid,
+		PodImage: noImage, InMemory: &conform.InMemory{Took: w.took},
 	}
+	test.Skip = skip
 	if t.Config.RunOn != config.RunOnSelected {
 		test.List = w.list
 	}
@@ -88,9 +84,6 @@ func (t *Trial) Do(ctx context.Context, say func(conform.Result)) (*conform.Repo
 
 // whyNot returns what the files lack that a pod would wait for.
 func (t *Trial) whyNot() error {
-	if t.Config.Script == "" && t.Config.Image == "" {
-		return errors.New("the config names no image, and has no script")
-	}
 	names := []string{t.Config.EnvSecret, t.Config.FilesSecret}
 	for _, provocation := range t.Provoke {
 		names = append(names, provocation.Data["env-from-secret"], provocation.Data["files-from-secret"])
@@ -108,24 +101,18 @@ func (t *Trial) lacks(kind, name string) error {
 		"Remedy: name a file with it, too", kind, t.Config.Source.Namespace, name)
 }
 
-func (t *Trial) secret(name string) *corev1.Secret {
-	i := slices.IndexFunc(t.Secrets, func(s *corev1.Secret) bool {
-		return s.Namespace == t.Config.Source.Namespace && s.Name == name
-	})
-	if i < 0 {
-		return nil
-	}
-	return t.Secrets[i]
-}
+func (t *Trial) secret(name string) *corev1.Secret { return named(t, t.Secrets, name) }
 
-func (t *Trial) configMap(name string) *corev1.ConfigMap {
-	i := slices.IndexFunc(t.Configs, func(cm *corev1.ConfigMap) bool {
-		return cm.Namespace == t.Config.Source.Namespace && cm.Name == name
-	})
-	if i < 0 {
-		return nil
+func (t *Trial) configMap(name string) *corev1.ConfigMap { return named(t, t.Configs, name) }
+
+// named returns the object that pods of the class know by a name, or nil.
+func named[T metav1.Object](t *Trial, all []T, name string) (found T) {
+	for _, one := range all {
+		if one.GetNamespace() == t.Config.Source.Namespace && one.GetName() == name {
+			found = one
+		}
 	}
-	return t.Configs[i]
+	return found
 }
 
 // LogsIn reports whether the provisioner has a login to a storage.
@@ -134,12 +121,12 @@ func (t *Trial) LogsIn() bool { return t.Config.EnvSecret != "" || t.Config.File
 // Account returns the ServiceAccount that the config names and the files do not have, or nil. A trial
 // takes it for granted.
 func (t *Trial) Account() *corev1.ServiceAccount {
-	name, ns := t.Config.ServiceAccount, t.Config.Source.Namespace
-	if name == "" || slices.ContainsFunc(t.Accounts, func(a *corev1.ServiceAccount) bool { return a.Namespace == ns && a.Name == name }) {
+	name := t.Config.ServiceAccount
+	if name == "" || named(t, t.Accounts, name) != nil {
 		return nil
 	}
 	return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
-		Namespace: ns, Name: name, Labels: map[string]string{contract.LabelProvisioner: "true"},
+		Namespace: t.Config.Source.Namespace, Name: name, Labels: map[string]string{contract.LabelProvisioner: "true"},
 	}}
 }
 

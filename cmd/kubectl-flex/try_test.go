@@ -116,8 +116,11 @@ func TestAnInterruptedTrialDeletesWhatItHasMade(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(2 * time.Second)
-	started := below(cmd.Process.Pid)
+	var started []int
+	for len(started) < 2 { // the box, and a container
+		started = below(cmd.Process.Pid)
+		time.Sleep(time.Millisecond)
+	}
 	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}

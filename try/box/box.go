@@ -58,5 +58,8 @@ type Runner interface {
 	Close() error
 }
 
+// NotStarted is the exit code of a container whose program could not be started, as runc's.
+const NotStarted = 128
+
 // longestOutput is how many bytes of a container's output are kept.
 const longestOutput = 16 << 20

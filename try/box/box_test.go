@@ -94,3 +94,26 @@ func TestKilledContainerLeavesNoProcess(t *testing.T) {
 		t.Errorf("%+v %v", end, err)
 	}
 }
+
+// A kill may come before the container has started.
+func TestAKillThatComesFirstIsNotLost(t *testing.T) {
+	b := open(t)
+	for range 20 {
+		ctx, stop := context.WithCancel(t.Context())
+		stop()
+		if end, err := b.Run(ctx, sh("sleep 1000")); err != nil || end.Code != 137 {
+			t.Fatalf("%+v %v", end, err)
+		}
+	}
+}
+
+// A request and a script are larger than what a pipe holds.
+func TestLargeFilesReachTheContainer(t *testing.T) {
+	b := open(t)
+	end := run(t, b, sh("wc -c </etc/flex/pv.json", func(s *box.Spec) {
+		s.Volumes = append(s.Volumes, box.Volume{Path: "/etc/flex", ReadOnly: true, Mode: 0o755, Files: []box.File{{Name: "pv.json", Content: make([]byte, 300<<10), Mode: 0o644}}})
+	}))
+	if end.Output != "307200\n" {
+		t.Errorf("%+v", end)
+	}
+}

@@ -42,6 +42,7 @@ func enter(dir string) error {
 		return fmt.Errorf("read what to run: %w", err)
 	}
 	syscall.CloseOnExec(3)
+	syscall.CloseOnExec(4) // by which its program is seen to begin
 	runtime.LockOSThread() // capabilities are those of a thread
 	root := filepath.Join(dir, "root")
 	if err := build(root, dir, spec); err != nil {
@@ -92,12 +93,12 @@ func build(root, dir string, spec Spec) error {
 			return fmt.Errorf("the volume at %s: %w", volume.Path, err)
 		}
 	}
-	return readOnly(root)
+	return readOnly(root, 0)
 }
 
-// readOnly makes a mount read-only, though not what is mounted below.
-func readOnly(path string) error {
-	err := unix.MountSetattr(unix.AT_FDCWD, path, 0, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
+// readOnly makes a mount read-only, with AT_RECURSIVE also what is mounted below.
+func readOnly(path string, flags uint) error {
+	err := unix.MountSetattr(unix.AT_FDCWD, path, flags, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
 	if err != nil {
 		return fmt.Errorf("make %s read-only: %w", path, err) // it takes Linux 5.12
 	}
@@ -115,7 +116,7 @@ func bindMachine(root string) error {
 		case os.IsNotExist(err):
 			continue // this machine has none
 		default: // no link
-			err = errors.Join(directory(to), bind(from, to), readOnly(to))
+			err = errors.Join(directory(to), bind(from, to), readOnly(to, unix.AT_RECURSIVE))
 		}
 		if err != nil {
 			return err
@@ -166,7 +167,7 @@ func (v Volume) mount(from, root string) error {
 	if err := bind(from, to); err != nil || !v.ReadOnly {
 		return err
 	}
-	return readOnly(to)
+	return readOnly(to, unix.AT_RECURSIVE)
 }
 
 func bind(from, to string) error {

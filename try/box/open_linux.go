@@ -41,13 +41,10 @@ func Main() {
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
-		os.Exit(notStarted)
+		os.Exit(NotStarted)
 	}
 	os.Exit(0)
 }
-
-// notStarted is the exit code of a container whose program could not be started, as runc's.
-const notStarted = 128
 
 // Box is where containers run.
 type Box struct {

@@ -27,8 +27,11 @@ const (
 // server is the process in which the containers run: the first one of a PID namespace, so that none
 // outlives it.
 type server struct {
-	mu   sync.Mutex
-	kill map[int]func() // of the containers that are at work, by their number
+	mu sync.Mutex
+	// kill are the containers that are at work, and killed those that are to end, by their number: a
+	// request to kill one may come before it has started.
+	kill   map[int]func()
+	killed map[int]bool
 }
 
 // serve runs containers until the process that opened the box ends, however it ends: its end of the
@@ -53,7 +56,7 @@ func serve() error {
 		return err
 	}
 	s := rpc.NewServer()
-	if err := s.RegisterName(serviceName, &server{kill: map[int]func(){}}); err != nil {
+	if err := s.RegisterName(serviceName, &server{kill: map[int]func(){}, killed: map[int]bool{}}); err != nil {
 		return err
 	}
 	s.ServeConn(connection)
@@ -79,10 +82,11 @@ func copySelf() error {
 // Ready answers once the box serves.
 func (*server) Ready(struct{}, *struct{}) error { return nil }
 
-// Kill kills a container that is at work.
+// Kill kills a container that is at work, or is about to be.
 func (s *server) Kill(number int, _ *struct{}) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.killed[number] = true
 	if kill := s.kill[number]; kill != nil {
 		kill()
 	}
@@ -100,43 +104,64 @@ func (s *server) Run(call Call, end *End) (err error) {
 	if err != nil {
 		return err
 	}
-	read, write, err := os.Pipe()
-	if err != nil {
-		return err
-	}
-	defer read.Close()
 	var out limited
 	cmd := exec.Command(self) //nolint:noctx // Kill ends it, and the end of the box
 	cmd.Args = []string{containerName, dir}
 	cmd.Env = call.Spec.Env
-	cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = &out, &out, []*os.File{read}
+	cmd.Stdout, cmd.Stderr = &out, &out
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWIPC}
-	if err := cmd.Start(); err != nil {
-		_ = write.Close()
+	kill := func() { _ = cmd.Process.Kill() }
+	if err := start(cmd, text, func() { s.at(call.Number, kill) }); err != nil {
 		return fmt.Errorf("start a container: %w", err)
 	}
 	began := time.Now()
-	s.at(call.Number, func() { _ = cmd.Process.Kill() })
-	_, err = write.Write(text)
-	_ = write.Close()
 	var timer *time.Timer
 	if call.Spec.KillAfter > 0 {
-		timer = time.AfterFunc(call.Spec.KillAfter, func() { _ = cmd.Process.Kill() })
+		timer = time.AfterFunc(call.Spec.KillAfter, kill)
 	}
 	_ = cmd.Wait() // the state says how it ended
 	s.at(call.Number, nil)
 	*end = endOf(cmd.ProcessState, timer)
 	end.Took, end.Output = time.Since(began), out.String()
-	message, _ := os.ReadFile(filepath.Join(dir, "message"))
+	message, err := os.ReadFile(filepath.Join(dir, "message"))
 	end.Message = string(message)
 	return err
+}
+
+// start starts a container, hands it what to run, and waits until its own program is at work, or has
+// failed: what comes before is none of it. started is called in between.
+func start(cmd *exec.Cmd, spec []byte, started func()) error {
+	read, write, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	ready, working, err := os.Pipe()
+	if err != nil {
+		return errors.Join(err, read.Close(), write.Close())
+	}
+	defer ready.Close()
+	cmd.ExtraFiles = []*os.File{read, working} // 3 and 4
+	err = cmd.Start()
+	_, _ = read.Close(), working.Close() // or the end of the container would not be seen
+	if err != nil {
+		return errors.Join(err, write.Close())
+	}
+	started()
+	_, _ = write.Write(spec) // a container that was killed reads nothing
+	_ = write.Close()
+	_, _ = io.Copy(io.Discard, ready) // it ends when the program takes the place of this one
+	return nil
 }
 
 func (s *server) at(number int, kill func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.kill[number] = kill
-	if kill == nil {
+	switch {
+	case kill == nil:
 		delete(s.kill, number)
+	case s.killed[number]:
+		kill()
+	default:
+		s.kill[number] = kill
 	}
 }
