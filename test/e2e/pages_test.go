@@ -23,6 +23,7 @@ var lookedUp = []string{"troubleshoot", "configuration", "kubectl-flex", "operat
 
 // elsewhere are commands of these pages that do not run here, and why.
 var elsewhere = map[string]string{
+	"kubectl flex try my-filer.yaml login.yaml --yes --provoke=provoke.txt": "the login is the reader's",
 	"kubectl flex conform gold": "TestConformOfRecipesKeepsAll",
 	"kubectl flex conform gold --mount=registry.example/busybox:1 --provoke=provoke.txt":                                       "TestConformOfRecipesKeepsAll",
 	"kubectl kustomize overlay | kubectl flex validate --filename=-":                                                           "the overlay is the reader's",
