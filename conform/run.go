@@ -68,8 +68,9 @@ type Run struct {
 
 	namespace *corev1.Namespace
 	report    *Report
-	// first is the volume that several promises look at, and delete deletes.
-	first *claim
+	// early are the claims that delete deletes, once it is tested. Several promises look at the volume of
+	// the first.
+	early []*claim
 	// shown are the texts that a user of this run's claims sees, by where they stand. secrets are
 	// credentials by the Secret that has them.
 	shown, secrets map[string]string
@@ -195,11 +196,8 @@ func (r *Run) cleanUp(ctx context.Context) error {
 		return r.openGate(ctx)
 	}
 	r.report.Left = []string{}
-	t := &trial{Run: r, claims: r.left}
-	if r.first != nil {
-		t.claims = append(t.claims, r.first)
-	}
-	for _, c := range t.claims {
+	t := &trial{Run: r}
+	for _, c := range slices.Concat(r.left, r.early) {
 		if err := t.remove(ctx, c); err != nil {
 			r.report.Left = append(r.report.Left, contract.PVName(string(c.UID)))
 		}

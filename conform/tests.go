@@ -18,13 +18,19 @@ import (
 
 // firstVolume returns the volume that several promises look at, and its PersistentVolume.
 func (t *trial) firstVolume(ctx context.Context) (*claim, *corev1.PersistentVolume, error) {
-	if t.first != nil {
-		pv, err := t.Client.CoreV1().PersistentVolumes().Get(ctx, contract.PVName(string(t.first.UID)), metav1.GetOptions{})
-		return t.first, pv, err
+	if len(t.early) > 0 {
+		first := t.early[0]
+		pv, err := t.Client.CoreV1().PersistentVolumes().Get(ctx, contract.PVName(string(first.UID)), metav1.GetOptions{})
+		return first, pv, err
 	}
-	c, pv, err := t.provisioned(ctx)
+	return t.provisionedEarly(ctx)
+}
+
+// provisionedEarly returns a new claim that is bound, and that delete deletes.
+func (t *trial) provisionedEarly(ctx context.Context, change ...func(*corev1.PersistentVolumeClaim)) (*claim, *corev1.PersistentVolume, error) {
+	c, pv, err := t.provisioned(ctx, change...)
 	if err == nil {
-		t.first = c
+		t.early = append(t.early, c)
 	}
 	return c, pv, err
 }
@@ -57,7 +63,7 @@ func testPV(ctx context.Context, t *trial) error {
 // mustServeOdd tests a name and a size that scripts get wrong: the longest kind of name, with dots, and
 // a size that is no multiple of anything. A storage may make the volume larger.
 func (t *trial) mustServeOdd(ctx context.Context) error {
-	c, pv, err := t.provisioned(ctx, func(c *corev1.PersistentVolumeClaim) {
+	c, pv, err := t.provisionedEarly(ctx, func(c *corev1.PersistentVolumeClaim) {
 		c.Name = strings.Repeat("0.a-long-name.", 17) + "0"
 		c.Spec.Resources.Requests[corev1.ResourceStorage] = *resource.NewQuantity(t.Size.Value()+1, resource.BinarySI)
 	})
@@ -67,7 +73,7 @@ func (t *trial) mustServeOdd(ctx context.Context) error {
 	if why := whyOtherPV(pv, c.PersistentVolumeClaim, t.Class); why != "" {
 		return broken("for a claim of %s: %s", c.Spec.Resources.Requests.Storage(), why)
 	}
-	return t.remove(ctx, c)
+	return nil
 }
 
 func testList(ctx context.Context, t *trial) error {
@@ -96,15 +102,16 @@ func testList(ctx context.Context, t *trial) error {
 }
 
 func testDelete(ctx context.Context, t *trial) error {
-	c, _, err := t.firstVolume(ctx)
-	if err != nil {
+	if _, _, err := t.firstVolume(ctx); err != nil {
 		return err
 	}
-	err = t.remove(ctx, c)
-	if err == nil {
-		t.first = nil
+	for len(t.early) > 0 {
+		if err := t.remove(ctx, t.early[0]); err != nil {
+			return err
+		}
+		t.early = t.early[1:]
 	}
-	return err
+	return nil
 }
 
 func testSecret(ctx context.Context, t *trial) error {

@@ -237,7 +237,7 @@ func (t *trial) leftOf(ctx context.Context, c *claim) (string, error) {
 // end of the run.
 func (t *trial) end(ctx context.Context) (left error) {
 	for _, c := range t.claims {
-		if c.removed || c == t.first {
+		if c.removed || slices.Contains(t.early, c) {
 			continue
 		}
 		if err := t.remove(ctx, c); err != nil {
