@@ -114,7 +114,7 @@ func (t *trial) refused(ctx context.Context) (*claim, ran, error) {
 	if err != nil {
 		return c, ran{}, err
 	}
-	first, err := t.firstRun(ctx, c, func(run ran) bool { return run.outcome != nil })
+	first, err := t.firstRun(ctx, c, contract.Provision, func(run ran) bool { return run.outcome != nil })
 	if err != nil {
 		return c, first, err
 	}

@@ -72,7 +72,7 @@ func Promises() []Promise {
 		{Name: refuses, Contract: "a claim that cannot be provisioned as it is ends with exit code 65 or 73, and a line `claim: ` for its user. Other claims are not affected", after: served, test: testRefuses},
 		{Name: undoRefused, Contract: "`delete` does not validate the request: an undo has the request of the newest run, which may have been refused", after: append(slices.Clone(served), refuses), ofStorage: true, test: testUndoRefused},
 		{Name: badConfig, Contract: "a wrong configuration ends with exit code 64 or 78, and nothing is created", after: served, needs: provoked(badConfig), ofStorage: true, test: refusedAs(contract.BadConfig)},
-		{Name: badCredentials, Contract: "credentials that the storage refuses end with exit code 77, and nothing is created", after: served, needs: provoked(badCredentials), ofStorage: true, test: refusedAs(contract.NoCredentials)},
+		{Name: badCredentials, Contract: "credentials that the storage refuses end with exit code 77, and nothing is created. `delete` ends so, too: the volume may exist", after: served, needs: provoked(badCredentials), ofStorage: true, test: testBadCredentials},
 		{Name: noCapacity, Contract: "a storage without capacity ends with exit code 73", after: append(slices.Clone(served), undoRefused), needs: provoked(noCapacity), test: refusedAs(contract.NoCapacity)},
 		{Name: "batch", Contract: "a run for several requests reports each of them: one that is refused does not affect the others", after: served, needs: (*Run).whyNoBatch, test: testBatch},
 		{Name: Mount, Contract: "the volume source is all that a node needs: data that a pod has written is there for the next pod", after: served, needs: (*Run).whyNotMounted, test: testMount},

@@ -68,9 +68,7 @@ func (t *trial) provoke(ctx context.Context, p Provocation) (*claim, ran, error)
 	if err != nil {
 		return nil, ran{}, err
 	}
-	first, err := t.firstRun(ctx, c, func(run ran) bool {
-		return run.outcome != nil && (run.failed() || run.outcome.Verdict == contract.Done)
-	})
+	first, err := t.firstRun(ctx, c, contract.Provision, ran.ended)
 	if err == nil {
 		now, _ := t.Client.CoreV1().PersistentVolumeClaims(c.Namespace).Get(ctx, c.Name, metav1.GetOptions{}) // it is only shown
 		if now != nil {

@@ -5,7 +5,10 @@ import (
 	"fmt"
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/admin"
 )
 
 // testRefuses creates a claim that cannot be provisioned, and another one after it.
@@ -67,13 +70,61 @@ func testUndoRefused(ctx context.Context, t *trial) error {
 // refusedAs tests that a claim that is provoked by the promise's own provocation ends with a verdict.
 func refusedAs(want contract.Verdict) func(context.Context, *trial) error {
 	return func(ctx context.Context, t *trial) error {
-		c, run, err := t.provoke(ctx, t.Provoke[t.name])
-		if err != nil {
-			return err
-		}
-		if run.outcome.Verdict != want {
-			return brokenBy(run, fmt.Sprintf("it ended with %s (%s), and not with %s", run.outcome, run.outcome.Verdict, want))
-		}
-		return t.remove(ctx, c)
+		_, err := t.provokedTo(ctx, want)
+		return err
 	}
+}
+
+// provokedTo provokes a claim, and returns its run if that ended with a verdict. Nothing is left of
+// the claim.
+func (t *trial) provokedTo(ctx context.Context, want contract.Verdict) (ran, error) {
+	c, run, err := t.provoke(ctx, t.Provoke[t.name])
+	if err != nil {
+		return run, err
+	}
+	if run.outcome.Verdict != want {
+		return run, otherThan(want, run)
+	}
+	return run, t.remove(ctx, c)
+}
+
+// otherThan says that a run has ended with another verdict than a promise wants.
+func otherThan(want contract.Verdict, run ran) error {
+	return brokenBy(run, fmt.Sprintf("it ended with %s (%s), and not with %s", run.outcome, run.outcome.Verdict, want))
+}
+
+// testBadCredentials has a login refused for a claim, and then for the volume of another one: a delete
+// that takes the refusal for "there is no such volume" loses it.
+func testBadCredentials(ctx context.Context, t *trial) error {
+	refused, err := t.provokedTo(ctx, contract.NoCredentials)
+	if err != nil {
+		return err
+	}
+	c, pv, err := t.provisioned(ctx)
+	if err != nil {
+		return err
+	}
+	own := pv.Annotations[contract.AnnRevision]
+	if err := admin.Move(ctx, t.Client, pv, refused.revision); err != nil {
+		return err
+	}
+	if err := t.release(ctx, c); err != nil {
+		return err
+	}
+	run, err := t.firstRun(ctx, c, contract.Delete, ran.ended)
+	if err != nil {
+		return err
+	}
+	if run.outcome.Verdict != contract.NoCredentials {
+		return otherThan(contract.NoCredentials, run)
+	}
+	c.disturbed[run.job] = "a refused login"
+	pv, err = t.Client.CoreV1().PersistentVolumes().Get(ctx, pv.Name, metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("get the PersistentVolume of the test: %w", err)
+	}
+	if err := admin.Move(ctx, t.Client, pv, own); err != nil {
+		return err
+	}
+	return t.remove(ctx, c)
 }

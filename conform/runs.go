@@ -16,12 +16,18 @@ import (
 
 // ran is a run of a claim, as its Job records it.
 type ran struct {
-	job    string
-	number int
-	claims int // how many claims its Job serves
-	held   bool
+	job      string
+	revision string // of its config, "namespace/name"
+	number   int
+	claims   int // how many claims its Job serves
+	held     bool
 	// outcome is nil until it is recorded.
 	outcome *jobs.Outcome
+}
+
+// ended reports whether a run has ended by itself: it was done or has failed.
+func (r ran) ended() bool {
+	return r.failed() || r.outcome != nil && r.outcome.Verdict == contract.Done
 }
 
 // failed reports whether a run has ended, and was not done. What says nothing of the image does not
@@ -46,10 +52,10 @@ func (r *Run) runsOf(ctx context.Context, uid types.UID, verb contract.Verb) ([]
 	return out, nil
 }
 
-// firstRun returns the first run of provision for a claim of which ended says so, when there is one.
-func (r *Run) firstRun(ctx context.Context, c *claim, ended func(ran) bool) (first ran, err error) {
+// firstRun returns the first run of a verb for a claim of which ended says so, when there is one.
+func (r *Run) firstRun(ctx context.Context, c *claim, verb contract.Verb, ended func(ran) bool) (first ran, err error) {
 	err = r.until(ctx, r.limit(), "a run of the claim "+c.Name+" to end", func(ctx context.Context) (bool, error) {
-		all, err := r.runsOf(ctx, c.UID, contract.Provision)
+		all, err := r.runsOf(ctx, c.UID, verb)
 		i := slices.IndexFunc(all, ended)
 		if i >= 0 {
 			first = all[i]
@@ -69,7 +75,7 @@ func (r *Run) endedRunsOf(ctx context.Context, c *claim, verb contract.Verb) (al
 
 func read(job *batchv1.Job, uid types.UID) ran {
 	record := runs.RecordOf(job, string(uid))
-	return ran{job: job.Name, number: record.Number, claims: max(len(record.UIDs), 1), held: record.Held, outcome: record.Recorded}
+	return ran{job: job.Name, revision: job.Annotations[contract.AnnRevision], number: record.Number, claims: max(len(record.UIDs), 1), held: record.Held, outcome: record.Recorded}
 }
 
 // attempts is how often a run may fail in a row before its promise is broken: the storage may be

@@ -83,7 +83,7 @@ func inWorld(t *testing.T, breaks string, test func(*world)) {
 // client returns a client of an API server that also has what the cluster in memory leaves out. It calls
 // stop with the request that a run is to be interrupted at.
 func (w *world) client(stop func()) *fake.Clientset {
-	client := w.Server.Client(fakecluster.User)
+	client := w.Server.Client(fakecluster.Admin)
 	locked := func(does func(clienttesting.Action) (runtime.Object, error)) clienttesting.ReactionFunc {
 		return func(a clienttesting.Action) (bool, runtime.Object, error) {
 			w.mu.Lock()
@@ -234,7 +234,7 @@ func (w *world) refuse(r *fakecluster.Run) *fakecluster.Exit {
 	case p["mode"] == "wrong":
 		return w.orElse("bad-config", contract.ExitConfig)
 	case p["login"] == "wrong":
-		return w.orElse("bad-credentials", contract.ExitNoPerm)
+		return exit(contract.ExitNoPerm, "the login is wrong")
 	case p["room"] == "none":
 		return w.orElse("no-capacity", contract.ExitCapacity)
 	case r.Request.Size <= 10<<30:
@@ -313,6 +313,8 @@ func (w *world) remove(r *fakecluster.Run) *fakecluster.Exit {
 	switch {
 	case w.breaks == "provision-abandoned" && r.Request.Undo, w.breaks == "delete" && !r.Request.Undo:
 		return exit(0, "")
+	case r.Request.Properties["login"] == "wrong":
+		return exit(map[bool]int32{true: 0, false: contract.ExitNoPerm}[w.breaks == "bad-credentials"], "")
 	case w.breaks == "undo-refused" && r.Request.Undo:
 		if refused := w.refuse(r); refused != nil {
 			return refused

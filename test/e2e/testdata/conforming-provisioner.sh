@@ -22,7 +22,7 @@ ends() { if breaks "$1"; then echo "claim: $3"; exit 75; else flex "$2" "$3"; fi
 
 refuse() {
   [ "${FLEX_MODE:-}" != wrong ] || ends bad-config misconfigured "the mode is wrong"
-  [ "${FLEX_LOGIN:-}" != wrong ] || ends bad-credentials denied "the login is wrong"
+  [ "${FLEX_LOGIN:-}" != wrong ] || flex denied "the login is wrong"
   [ "${FLEX_ROOM:-}" != none ] || ends no-capacity full "there is no room"
   [ "$FLEX_SIZE" -gt $((10 << 30)) ] || return 0
   ! breaks quiet || flex refuse "the login $PASSWORD gets at most 10Gi"
@@ -71,6 +71,10 @@ expand() {
 }
 
 delete() {
+  if [ "${FLEX_LOGIN:-}" = wrong ]; then
+    ! breaks bad-credentials || exit 0
+    flex denied "the login is wrong"
+  fi
   flex secret --delete
   if [ "$FLEX_UNDO" = true ]; then
     ! breaks provision-abandoned || exit 0
