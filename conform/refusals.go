@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
@@ -104,8 +105,12 @@ func testBadCredentials(ctx context.Context, t *trial) error {
 	if err != nil {
 		return err
 	}
-	own := pv.Annotations[contract.AnnRevision]
-	if err := admin.Move(ctx, t.Client, pv, refused.revision); err != nil {
+	// Until the run is recorded, its volume is in doubt under another revision.
+	if _, err := t.endedRunsOf(ctx, c, contract.Provision); err != nil {
+		return err
+	}
+	c.revision = pv.Annotations[contract.AnnRevision]
+	if err := t.move(ctx, pv.Name, refused.revision); err != nil {
 		return err
 	}
 	if err := t.release(ctx, c); err != nil {
@@ -119,12 +124,17 @@ func testBadCredentials(ctx context.Context, t *trial) error {
 		return otherThan(contract.NoCredentials, run)
 	}
 	c.disturbed[run.job] = "a refused login"
-	pv, err = t.Client.CoreV1().PersistentVolumes().Get(ctx, pv.Name, metav1.GetOptions{})
-	if err != nil {
+	return t.remove(ctx, c)
+}
+
+// move names another config revision on a PersistentVolume, if there still is one.
+func (r *Run) move(ctx context.Context, pv, revision string) error {
+	now, err := r.Client.CoreV1().PersistentVolumes().Get(ctx, pv, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
 		return fmt.Errorf("get the PersistentVolume of the test: %w", err)
 	}
-	if err := admin.Move(ctx, t.Client, pv, own); err != nil {
-		return err
-	}
-	return t.remove(ctx, c)
+	return admin.Move(ctx, r.Client, now, revision)
 }

@@ -37,6 +37,8 @@ type claim struct {
 	pod string
 	// disturbed says what this run has done to a Job, by the Job's name: the run after it has to do.
 	disturbed map[string]string
+	// revision is what its PersistentVolume is to name again before its volume can be deleted.
+	revision string
 	// removed is set once nothing is left of it. untested is set if its removal is the matter of another
 	// promise.
 	removed, untested bool
@@ -182,6 +184,11 @@ func (t *trial) release(ctx context.Context, c *claim) error {
 func (t *trial) remove(ctx context.Context, c *claim) error {
 	if c.removed {
 		return nil
+	}
+	if c.revision != "" {
+		if err := t.move(ctx, contract.PVName(string(c.UID)), c.revision); err != nil {
+			return err
+		}
 	}
 	if err := t.release(ctx, c); err != nil {
 		return err

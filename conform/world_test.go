@@ -71,7 +71,8 @@ func inWorld(t *testing.T, breaks string, test func(*world)) {
 	}, func(c *fakecluster.Cluster) {
 		w := &world{Cluster: c, breaks: breaks, volumes: map[string]audit.Volume{}, half: map[string]bool{}}
 		c.SetUpExpandableGold(nil, "verbs", "provision,delete,expand,list", "env-from-secret", "login", "data-sources", "PersistentVolumeClaim", "batch-size", "8", "timeout", "5m")
-		c.Images[fakecluster.GoldImage] = fakecluster.Image{Phases: w.phases, StartsAfter: time.Second}
+		// A claim is bound before the pod of its run has ended.
+		c.Images[fakecluster.GoldImage] = fakecluster.Image{Phases: w.phases, StartsAfter: time.Second, Lingers: 2 * time.Second}
 		fakecluster.Create(c, fakecluster.Admin, &corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{Namespace: fakecluster.ConfigNamespace, Name: "login"}, Data: map[string][]byte{"PASSWORD": []byte(password)},
 		})
