@@ -1,6 +1,7 @@
 package conform
 
 import (
+	"encoding/base64"
 	"maps"
 	"os/exec"
 	"slices"
@@ -117,11 +118,15 @@ func TestCredentialsAreTheValuesOfKeysThatSaySo(t *testing.T) {
 		"OS_PASSWORD": []byte("a very long one\n"), "OS_AUTH_URL": []byte("https://keystone.example"), "pass": []byte("short"),
 		"cloud.conf": []byte("[Global]\nauth-url = https://keystone.example\npassword = \"swordfish-1\"\n  token: swordfish-2\n"),
 		"header":     []byte("Authorization: Bearer swordfish-3\n"),
+		"basic":      []byte("Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte("k8s:swordfish-6")) + "\n"),
 		"key":        []byte("-----BEGIN OPENSSH PRIVATE KEY-----\nc3dvcmRmaXNoLTQ=\n-----END OPENSSH PRIVATE KEY-----\n"),
 		"ca.crt":     []byte("-----BEGIN CERTIFICATE-----\nc3dvcmRmaXNoLTU=\n-----END CERTIFICATE-----\n"),
 	})
 	slices.Sort(got)
-	if want := []string{"a very long one", "c3dvcmRmaXNoLTQ=", "swordfish-1", "swordfish-2", "swordfish-3"}; !slices.Equal(got, want) {
+	if want := []string{
+		"a very long one", "azhzOnN3b3JkZmlzaC02", "c3dvcmRmaXNoLTQ=", "k8s:swordfish-6",
+		"swordfish-1", "swordfish-2", "swordfish-3", "swordfish-6",
+	}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	secrets := map[string]string{`sword"fish`: "login"}

@@ -2,6 +2,7 @@ package conform
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,6 +33,9 @@ func credentials(data map[string][]byte) (out []string) {
 	add := func(key, value string) {
 		if value = strings.TrimSpace(value); secretKey.MatchString(key) && len(value) >= shortest && !strings.Contains(value, "\n") {
 			out = append(out, value)
+			if user, password, is := basic(value); is {
+				out = append(out, user+":"+password, password)
+			}
 		}
 	}
 	for key, value := range data {
@@ -47,6 +52,13 @@ func credentials(data map[string][]byte) (out []string) {
 		}
 	}
 	return out
+}
+
+// basic returns the user and the password of a login of HTTP, which a header has in base64.
+func basic(value string) (user, password string, is bool) {
+	text, err := base64.StdEncoding.DecodeString(value)
+	user, password, is = strings.Cut(string(text), ":")
+	return user, password, err == nil && is && len(password) >= shortest && utf8.Valid(text)
 }
 
 // keepSecrets keeps the credentials of a Secret.
