@@ -236,5 +236,8 @@ func (r *Run) volumesOf(ctx context.Context, uid types.UID) ([]audit.Volume, err
 		return nil, nil //nolint:nilerr // a storage that is not listed is no fault
 	}
 	all, err := r.List(ctx)
+	if err != nil {
+		err = fmt.Errorf("the verb list: %w", err)
+	}
 	return slices.DeleteFunc(all, func(v audit.Volume) bool { return v.UID != string(uid) }), err
 }

@@ -74,7 +74,8 @@ func noted(path string) ([]byte, error) {
 		return nil, err
 	}
 	if len(content) == 0 {
-		return nil, fmt.Errorf("%q is empty, and a note has a line. Remedy: write it by flex note, or list a directory, which may have none", cut(path))
+		return nil, fmt.Errorf("%q is empty, as a program that failed leaves it. "+
+			"Remedy: call flex list without a file if the storage has no volume", cut(path))
 	}
 	if !bytes.HasSuffix(content, []byte("\n")) {
 		return nil, fmt.Errorf("%q is not whole: it does not end with a line break. Remedy: write it by flex note", cut(path))
