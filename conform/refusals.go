@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -109,8 +110,8 @@ func testBadCredentials(ctx context.Context, t *trial) error {
 	if _, err := t.endedRunsOf(ctx, c, contract.Provision); err != nil {
 		return err
 	}
-	c.revision = pv.Annotations[contract.AnnRevision]
-	if err := t.move(ctx, pv.Name, refused.revision); err != nil {
+	c.restore = t.naming(pv.Name, pv.Annotations[contract.AnnRevision])
+	if err := t.naming(pv.Name, refused.revision)(ctx); err != nil {
 		return err
 	}
 	if err := t.release(ctx, c); err != nil {
@@ -127,14 +128,24 @@ func testBadCredentials(ctx context.Context, t *trial) error {
 	return t.remove(ctx, c)
 }
 
-// move names another config revision on a PersistentVolume, if there still is one.
-func (r *Run) move(ctx context.Context, pv, revision string) error {
-	now, err := r.Client.CoreV1().PersistentVolumes().Get(ctx, pv, metav1.GetOptions{})
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil
-	case err != nil:
-		return fmt.Errorf("get the PersistentVolume of the test: %w", err)
+// naming returns what names a config revision on a PersistentVolume.
+func (r *Run) naming(pv, revision string) func(context.Context) error {
+	return r.changing(pv, func(ctx context.Context, now *corev1.PersistentVolume) error {
+		return admin.Move(ctx, r.Client, now, revision)
+	})
+}
+
+// changing returns what changes a PersistentVolume, if there still is one.
+func (r *Run) changing(pv string, change func(context.Context, *corev1.PersistentVolume) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		now, err := r.Client.CoreV1().PersistentVolumes().Get(ctx, pv, metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err):
+			return nil
+		case err != nil:
+			return fmt.Errorf("get the PersistentVolume of the test: %w", err)
+		default:
+			return change(ctx, now)
+		}
 	}
-	return admin.Move(ctx, r.Client, now, revision)
 }

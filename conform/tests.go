@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -63,17 +64,55 @@ func testPV(ctx context.Context, t *trial) error {
 // mustServeOdd tests a name and a size that scripts get wrong: the longest kind of name, with dots, and
 // a size that is no multiple of anything. A storage may make the volume larger.
 func (t *trial) mustServeOdd(ctx context.Context) error {
-	c, pv, err := t.provisionedEarly(ctx, func(c *corev1.PersistentVolumeClaim) {
+	odd := func(c *corev1.PersistentVolumeClaim) {
 		c.Name = strings.Repeat("0.a-long-name.", 17) + "0"
 		c.Spec.Resources.Requests[corev1.ResourceStorage] = *resource.NewQuantity(t.Size.Value()+1, resource.BinarySI)
-	})
+	}
+	c, pv, err := t.provisionedEarly(ctx, odd)
 	if err != nil {
 		return err
 	}
 	if why := whyOtherPV(pv, c.PersistentVolumeClaim, t.Class); why != "" {
 		return broken("for a claim of %s: %s", c.Spec.Resources.Requests.Storage(), why)
 	}
-	return nil
+	return t.mustServeAnother(ctx, c, odd)
+}
+
+// mustServeAnother tests a claim of the same name, while the volume of the first one is retained: a
+// script that names volumes after claims gives it the data of the first.
+func (t *trial) mustServeAnother(ctx context.Context, c *claim, same func(*corev1.PersistentVolumeClaim)) error {
+	name := contract.PVName(string(c.UID))
+	c.restore = t.reclaiming(name, corev1.PersistentVolumeReclaimDelete)
+	if err := t.reclaiming(name, corev1.PersistentVolumeReclaimRetain)(ctx); err != nil {
+		return err
+	}
+	if err := t.release(ctx, c); err != nil {
+		return err
+	}
+	err := t.until(ctx, t.limit(), "the claim "+c.Name+" to be deleted", func(ctx context.Context) (bool, error) {
+		_, err := t.Client.CoreV1().PersistentVolumeClaims(c.Namespace).Get(ctx, c.Name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return true, nil
+		}
+		return false, err
+	})
+	if err != nil {
+		return err
+	}
+	_, pv, err := t.provisionedEarly(ctx, same)
+	if err != nil {
+		return err
+	}
+	return t.whyShared(ctx, pv)
+}
+
+// reclaiming returns what gives a PersistentVolume a reclaim policy.
+func (r *Run) reclaiming(pv string, policy corev1.PersistentVolumeReclaimPolicy) func(context.Context) error {
+	return r.changing(pv, func(ctx context.Context, now *corev1.PersistentVolume) error {
+		now.Spec.PersistentVolumeReclaimPolicy = policy
+		_, err := r.Client.CoreV1().PersistentVolumes().Update(ctx, now, metav1.UpdateOptions{})
+		return err
+	})
 }
 
 func testList(ctx context.Context, t *trial) error {

@@ -37,8 +37,11 @@ type claim struct {
 	pod string
 	// disturbed says what this run has done to a Job, by the Job's name: the run after it has to do.
 	disturbed map[string]string
-	// revision is what its PersistentVolume is to name again before its volume can be deleted.
-	revision string
+	// restore takes back what a test has changed of its PersistentVolume, so that its volume is
+	// deleted. It may be nil.
+	restore func(context.Context) error
+	// released is set once it was deleted. Another claim may have its name then.
+	released bool
 	// removed is set once nothing is left of it. untested is set if its removal is the matter of another
 	// promise.
 	removed, untested bool
@@ -173,10 +176,12 @@ func (t *trial) provisioned(ctx context.Context, change ...func(*corev1.Persiste
 
 // release deletes a claim, and the pod that uses it.
 func (t *trial) release(ctx context.Context, c *claim) error {
-	if err := t.deleteConsumer(ctx, c); err != nil {
+	if err := t.deleteConsumer(ctx, c); err != nil || c.released {
 		return err
 	}
-	return t.deleteOwn(t.Client.CoreV1().PersistentVolumeClaims(c.Namespace).Delete(ctx, c.Name, metav1.DeleteOptions{Preconditions: uidOf(c)}), "the claim "+c.Name)
+	err := t.deleteOwn(t.Client.CoreV1().PersistentVolumeClaims(c.Namespace).Delete(ctx, c.Name, metav1.DeleteOptions{Preconditions: uidOf(c)}), "the claim "+c.Name)
+	c.released = err == nil
+	return err
 }
 
 // remove deletes a claim and waits until nothing is left of it. What the storage still lists is left,
@@ -185,8 +190,8 @@ func (t *trial) remove(ctx context.Context, c *claim) error {
 	if c.removed {
 		return nil
 	}
-	if c.revision != "" {
-		if err := t.move(ctx, contract.PVName(string(c.UID)), c.revision); err != nil {
+	if c.restore != nil {
+		if err := c.restore(ctx); err != nil {
 			return err
 		}
 	}
