@@ -1,0 +1,36 @@
+# shellcheck shell=bash
+# What the scripts of the guests share. Source it; it runs nothing.
+VM=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
+# shellcheck source=../lab.sh
+. "$VM/../lab.sh"
+
+export VM
+export VM_IMAGE=$LAB_CACHE/vm  # what build.sh has built
+export VM_DIR=$LAB_STATE/vm    # keys, disks, logs; removed by down.sh
+export VM_LIMIT=${VM_LIMIT:-60m} # a guest that is forgotten ends itself
+
+# vm_addr NAME: the address of a guest on kbr0. Nodes of the cluster are 10.250.0.11 and more.
+vm_addr() {
+  case $1 in
+    box) echo 10.250.0.41 ;;
+    node) echo 10.250.0.42 ;;
+    *) die "there is no guest $1: box or node" ;;
+  esac
+}
+
+# vm_tap NAME: the name of its interface in the lab's network namespace.
+vm_tap() { echo "vm-$1"; }
+
+vm_names() {
+  find "$VM_DIR/pids" -maxdepth 1 -name '[a-z]*' -printf '%f\n' 2>/dev/null | sort
+}
+
+# in_vm NAME CMD...: runs a command on a guest, as root. The login shell may be any.
+in_vm() {
+  local addr
+  addr=$(vm_addr "$1")
+  shift
+  in_control ssh -F none -i "$VM_DIR/key" -o "UserKnownHostsFile=$VM_DIR/known_hosts" \
+    -o BatchMode=yes -o IdentitiesOnly=yes -o ConnectTimeout=10 -o ServerAliveInterval=10 \
+    -o LogLevel=ERROR -- "root@$addr" "$@"
+}

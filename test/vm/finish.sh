@@ -1,0 +1,20 @@
+#!/bin/bash
+# finish.sh ROOT: what the guests' image is beside its packages.
+set -euo pipefail
+root=$1
+
+# Each guest gets its address and its name from the kernel's command line, and its key from qemu.
+rm -f "$root/etc/hostname" "$root"/etc/ssh/ssh_host_{rsa,ecdsa}_key*
+chroot "$root" systemctl enable systemd-networkd.service systemd-network-generator.service ssh.service
+
+# The recipes start what they need of these, and nothing else uses an emulated processor.
+chroot "$root" systemctl disable tgt.service open-iscsi.service multipathd.service \
+  nfs-server.service apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer \
+  e2scrub_all.timer e2scrub_reap.service fstrim.timer rpcbind.service rpcbind.socket
+chroot "$root" systemctl mask systemd-networkd-wait-online.service
+
+# A box whose language has a decimal comma.
+echo 'de_DE.UTF-8 UTF-8' >"$root/etc/locale.gen"
+chroot "$root" locale-gen
+printf '/dev/vda / ext4 defaults,noatime 0 0\n' >"$root/etc/fstab"
+rm -rf "$root"/var/lib/apt/lists/* "$root"/var/cache/apt/*.bin
