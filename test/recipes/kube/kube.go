@@ -104,7 +104,13 @@ func (k *Server) Forget() {
 // Password returns the password of a Secret for CHAP.
 func Password(t *testing.T, secret Object) string {
 	t.Helper()
-	text, err := base64.StdEncoding.DecodeString(fmt.Sprint(secret.At("data", "node.session.auth.password")))
+	return Text(t, secret, "node.session.auth.password")
+}
+
+// Text returns what a Secret has for a key.
+func Text(t *testing.T, secret Object, key string) string {
+	t.Helper()
+	text, err := base64.StdEncoding.DecodeString(fmt.Sprint(secret.At("data", key)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,19 +12,23 @@ import (
 )
 
 // sshOptions are those without which a script may talk to another box, ask a person, or wait for
-// ever. WORLD is the world's directory.
+// ever. WORLD is the world's directory, and BOX the config's.
 var sshOptions = []string{
 	"-F", "none", "-T", "-i", "WORLD/etc/secret/key", "-o", "UserKnownHostsFile=WORLD/etc/secret/known_hosts", "-o", "StrictHostKeyChecking=yes",
-	"-o", "BatchMode=yes", "-o", "IdentitiesOnly=yes", "-o", "ConnectTimeout=10", "-o", "ServerAliveInterval=10", "--", "root@box",
+	"-o", "BatchMode=yes", "-o", "IdentitiesOnly=yes", "-o", "ConnectTimeout=10", "-o", "ServerAliveInterval=10", "--", "BOX",
 }
 
 // ssh runs a command in the login shell of the box, as sshd does: in a process group of its own. The
-// file box/shell names another shell than sh, box/tgtd a process in whose namespaces the box is, and
-// box/ssh says what it does instead.
+// file box/real says that the box has an sshd, box/shell names another shell than sh, box/tgtd a
+// process in whose namespaces the box is, and box/ssh says what it does instead.
 func ssh(world string, arguments []string, in io.Reader, out, log io.Writer) int {
 	n := len(sshOptions)
-	if len(arguments) != n+1 || strings.ReplaceAll(strings.Join(sshOptions, " "), "WORLD", world) != strings.Join(arguments[:n], " ") {
+	want := strings.NewReplacer("WORLD", world, "BOX", os.Getenv("FLEX_BOX")).Replace(strings.Join(sshOptions, " "))
+	if len(arguments) != n+1 || want != strings.Join(arguments[:n], " ") {
 		return unexpected(log, "ssh", arguments)
+	}
+	if _, err := os.Stat(filepath.Join(world, "box/real")); err == nil {
+		return actual(world, "ssh", arguments)
 	}
 	mode, _ := os.ReadFile(filepath.Join(world, "box/ssh"))
 	switch string(mode) {

@@ -12,13 +12,6 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
-func cloneOf(n int) func(*contract.Request) {
-	source := claim(n)
-	return func(r *contract.Request) {
-		r.Source = &contract.Source{Kind: "PersistentVolumeClaim", Namespace: source.Namespace, Name: source.Name, UID: source.UID, PVName: source.PVName}
-	}
-}
-
 func TestClones(t *testing.T) {
 	t.Parallel()
 	for _, r := range []recipe{iscsiTarget(), overLVM()} {

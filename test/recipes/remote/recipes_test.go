@@ -15,6 +15,8 @@ import (
 type recipe struct {
 	name    string
 	overSSH bool
+	// onBox is that the box is real: boxes_test.go.
+	onBox bool
 	// files are those of the Secret.
 	files []string
 	// setUp makes the storage, and the properties of the config.
@@ -31,6 +33,16 @@ type recipe struct {
 	refused, accepted func(*contract.Request)
 	// fill uses up the storage. It is nil for one that does not say that it is full.
 	fill func(w *world)
+}
+
+func cloneOf(n int) func(*contract.Request) {
+	source := claim(n)
+	return func(r *contract.Request) {
+		r.Source = &contract.Source{
+			Kind: "PersistentVolumeClaim", Namespace: source.Namespace, Name: source.Name,
+			UID: source.UID, PVName: source.PVName,
+		}
+	}
 }
 
 func block(r *contract.Request) { r.VolumeMode = "Block" }

@@ -64,9 +64,11 @@ func newWorld(t *testing.T, r recipe, editions ...edition) *world {
 	}
 	self, err := os.Executable()
 	must(t, err)
-	names := slices.Clone(watched)
+	names := append(slices.Clone(watched), "ssh")
 	for name := range played {
-		names = append(names, name)
+		if name != "ssh" && !r.onBox {
+			names = append(names, name)
+		}
 	}
 	for _, name := range names {
 		must(t, os.Symlink(self, filepath.Join(w.dir, "bin", name)))
@@ -84,7 +86,8 @@ func newWorld(t *testing.T, r recipe, editions ...edition) *world {
 	return w
 }
 
-// install writes the script of the recipe's ConfigMap, with the paths of this world.
+// install writes the script of the recipe's ConfigMap, with the paths of this world. Those of a real
+// box are as they are.
 func (w *world) install(editions []edition) {
 	w.t.Helper()
 	text := scriptOf(w.t, w.recipe.name)
@@ -94,13 +97,15 @@ func (w *world) install(editions []edition) {
 		}
 		text = strings.ReplaceAll(text, e.from, e.to)
 	}
-	w.write("script", strings.NewReplacer(
-		"/etc/flex", filepath.Join(w.dir, "etc"),
-		"/etc/tgt/conf.d", filepath.Join(w.dir, "box/conf.d"),
-		"/sys/kernel/config/target", filepath.Join(w.dir, "box/lio"),
-		"/run/flex-", filepath.Join(w.dir, "box/flex-"),
-		"/etc/rtslib-fb-target", filepath.Join(w.dir, "box/rtslib"),
-	).Replace(text))
+	paths := []string{"/etc/flex", filepath.Join(w.dir, "etc")}
+	if !w.recipe.onBox {
+		paths = append(paths,
+			"/etc/tgt/conf.d", filepath.Join(w.dir, "box/conf.d"),
+			"/sys/kernel/config/target", filepath.Join(w.dir, "box/lio"),
+			"/run/flex-", filepath.Join(w.dir, "box/flex-"),
+			"/etc/rtslib-fb-target", filepath.Join(w.dir, "box/rtslib"))
+	}
+	w.write("script", strings.NewReplacer(paths...).Replace(text))
 	must(w.t, os.Chmod(filepath.Join(w.dir, "script"), 0o755))
 }
 
