@@ -77,6 +77,13 @@ grow() {
 cli() {
   said=$(targetcli 2>&1) && return
   printf '%s\n' "$said" | grep -v password | tail -n 1 >&2
+  # It says no more than that it could not connect.
+  case $said in
+    *g-io-error-quark*)
+      end 75 "the storage's targetcli cannot connect to D-Bus:" \
+        "its administrator must install and start dbus"
+      ;;
+  esac
   end 75 "the storage's targetcli has failed; the provisioner tries again"
 }
 

@@ -196,8 +196,8 @@ func TestLogicalVolumeWithoutADeviceIsActivated(t *testing.T) {
 	t.Parallel()
 	w, c := newWorld(t, overLVM()), claim(1)
 	w.write("box/no-dbus", "")
-	w.mustNotServe(c, contract.ExitTempFail, "claim: the storage's targetcli has failed; the provisioner tries again\n")
-	w.mustNotServe(c, contract.ExitTempFail, "dbus.exceptions.DBusException") // for the log alone
+	w.mustNotServe(c, contract.ExitTempFail, "claim: the storage's targetcli cannot connect to D-Bus: its administrator must install and start dbus\n")
+	w.mustNotServe(c, contract.ExitTempFail, "g-io-error-quark: Could not connect") // for the log alone
 	w.remove("box/no-dbus")
 	state(w.dir, "lvm", func(group *lvm) {
 		v := group.Volumes[c.PVName]

@@ -175,7 +175,7 @@ func targetcli(world string, arguments []string, in io.Reader, out, log io.Write
 		return unexpected(log, "targetcli", arguments)
 	}
 	if _, err := os.Stat(filepath.Join(world, "box/no-dbus")); err == nil {
-		fmt.Fprintln(log, "dbus.exceptions.DBusException: org.freedesktop.DBus.Error.FileNotFound: Failed to connect to socket")
+		fmt.Fprintln(log, "g-io-error-quark: Could not connect: Connection refused (39)")
 		return 255
 	}
 	text, _ := io.ReadAll(in)
