@@ -26,7 +26,7 @@ OF_SCALE='RequestsPerClaim|ThousandsOfWaiting'
 OF_MONITORING='^TestPrometheusSees'
 # Those that came of reports about other provisioners before they had a stage of their own, as the scripts that found them: test/everyday.md.
 OF_REPORTS='AStartError|BesideASidecar|WhateverItsServiceAccountSays|NodeHasNotTheStorage|FillsItsNode|StickyDirectoryOfAnotherUser|AClaimThatIsLost|ClassesThatItLists'
-STAGES='dates docs noauth keystone credential cinder17 cinder26 cinder28 cinder29 zones filters kube sim mutants fuzz storms attacks everyday recipes external scale conform conform-recipes monitoring chart site release'
+STAGES='dates docs noauth keystone credential cinder17 cinder26 cinder28 cinder29 zones filters kube sim mutants fuzz storms attacks everyday recipes boxes external scale conform conform-recipes monitoring chart site release'
 DONE=()
 
 # dates: whether the Kubernetes that docs/clusters.md lists are still the supported ones.
@@ -182,6 +182,47 @@ ticks() {
     END { exit bad }' "$1" docs/recipes/README.md || die "docs/recipes/README.md has ticks whose tests have not passed"
 }
 
+# boxes: the scripts of the recipes that work on a box, on an emulated one with Debian's own kernel,
+# and a node that logs in to it.
+boxes() {
+  hack/deps.sh qemu-system-x86_64:qemu-system-x86
+  test/cluster/leftovers.sh >"$TMP/before"
+  test/vm/up.sh box node
+  RECIPES_VM=$LAB_STATE/vm go test -tags boxes -count=1 -timeout 60m -v -run '^TestAReal' \
+    -exec "ip netns exec $LAB_NETNS" ./test/recipes/remote | tee "$TMP/boxes"
+  ! grep -E -- '--- SKIP|no tests to run' "$TMP/boxes" || die "a test was skipped, or there was none"
+  test/vm/down.sh
+  test/cluster/leftovers.sh >"$TMP/after" # it would list a diff that waits for it
+  diff "$TMP/before" "$TMP/after" >&2 ||
+    die "the lines above were not there before (>), or are missing now (<)"
+  cells "$TMP/boxes"
+}
+
+# cells LOG: a table of the steps that have passed, by recipe.
+cells() {
+  local columns="provisioned,mounted by the kernel,written,grown,cloned,there after a reboot"
+  awk -v columns="$columns,deleted,repeated after a kill" '
+    BEGIN {
+      n = split(columns, column, ",")
+      recipe["LVM"] = "lvm"
+      recipe["Tgt"] = "iscsi-target"
+    }
+    /--- PASS: TestARealBoxWith.*\// {
+      split($3, part, "/")
+      gsub(/_/, " ", part[2])
+      passed[substr(part[1], 17), part[2]] = 1
+    }
+    END {
+      printf "recipe"
+      for (i = 1; i <= n; i++) printf "\t%s", column[i]
+      for (r in recipe) {
+        printf "\n%s", recipe[r]
+        for (i = 1; i <= n; i++) printf "\t%s", passed[r, column[i]] ? "✓" : "-"
+      }
+      print ""
+    }' "$1" | column -t -s $'\t'
+}
+
 # external: Kubernetes' own suite for storage, on volumes that the kubelet mounts: by iSCSI, and on the node. What it skips, test/external lists.
 external() {
   local node left
@@ -269,8 +310,21 @@ results() {
   { printf 'Cinder\tlogin\tbackends\tsuite\ttests\tseconds\n'; cat "$FLEX_RESULTS"; } | column -t -s $'\t'
 }
 
+# end_guests STATUS: their consoles are kept when a test has failed.
+end_guests() {
+  [ -e "$LAB_STATE/vm" ] || return 0
+  if [ "$1" != 0 ]; then
+    rm -rf "$LAB_CACHE/failed/vm"
+    mkdir -p "$LAB_CACHE/failed"
+    cp -r "$LAB_STATE/vm/log" "$LAB_CACHE/failed/vm"
+    say "the consoles of the guests: $LAB_CACHE/failed/vm"
+  fi
+  test/vm/down.sh
+}
+
 finish() {
   local status=$?
+  end_guests $status
   [ ! -e "$LAB_STATE" ] || take_down
   [ ! -s "$FLEX_RESULTS" ] || results
   rm -f "$FLEX_RESULTS"
