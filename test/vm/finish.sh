@@ -5,7 +5,8 @@ root=$1
 
 # Each guest gets its address and its name from the kernel's command line, and its key from qemu.
 rm -f "$root/etc/hostname" "$root"/etc/ssh/ssh_host_{rsa,ecdsa}_key*
-chroot "$root" systemctl enable systemd-networkd.service systemd-network-generator.service ssh.service
+chroot "$root" systemctl enable ssh.service \
+  systemd-networkd.service systemd-network-generator.service
 
 # The recipes start what they need of these, and nothing else uses an emulated processor.
 chroot "$root" systemctl disable tgt.service open-iscsi.service multipathd.service \
