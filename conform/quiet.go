@@ -30,26 +30,31 @@ const shortest = 8
 
 // credentials returns the credentials in the data of a Secret. Each line of a private key is one.
 func credentials(data map[string][]byte) (out []string) {
-	add := func(key, value string) {
-		if value = strings.TrimSpace(value); secretKey.MatchString(key) && len(value) >= shortest && !strings.Contains(value, "\n") {
-			out = append(out, value)
-			if user, password, is := basic(value); is {
-				out = append(out, user+":"+password, password)
-			}
-		}
-	}
 	for key, value := range data {
-		add(key, string(value))
+		out = append(out, valuesOf(key, string(value))...)
 		if block, _ := pem.Decode(value); block != nil && strings.HasSuffix(block.Type, "PRIVATE KEY") {
 			for line := range strings.Lines(string(value)) {
 				if !strings.HasPrefix(line, "-----") { // which all keys have
-					add(block.Type, line)
+					out = append(out, valuesOf(block.Type, line)...)
 				}
 			}
 		}
 		for _, m := range assigned.FindAllStringSubmatch(string(value), -1) {
-			add(m[1], m[2])
+			out = append(out, valuesOf(m[1], m[2])...)
 		}
+	}
+	return out
+}
+
+// valuesOf returns the credential that is the value of a key, if it is one, and what it decodes to.
+func valuesOf(key, value string) []string {
+	value = strings.TrimSpace(value)
+	if !secretKey.MatchString(key) || len(value) < shortest || strings.Contains(value, "\n") {
+		return nil
+	}
+	out := []string{value}
+	if user, password, is := basic(value); is {
+		out = append(out, user+":"+password, password)
 	}
 	return out
 }

@@ -309,8 +309,7 @@ func (w *world) grow(r *fakecluster.Run) *fakecluster.Exit {
 }
 
 func (w *world) remove(r *fakecluster.Run) *fakecluster.Exit {
-	uid := r.Request.UID
-	_, exists := w.volumes[uid]
+	_, exists := w.volumes[r.Request.UID]
 	switch {
 	case w.breaks == "provision-abandoned" && r.Request.Undo, w.breaks == "delete" && !r.Request.Undo:
 		return exit(0, "")
@@ -324,7 +323,7 @@ func (w *world) remove(r *fakecluster.Run) *fakecluster.Exit {
 		return exit(1, "it does not exist")
 	}
 	r.DeleteVolume()
-	delete(w.volumes, uid)
+	delete(w.volumes, r.Request.UID)
 	return nil
 }
 

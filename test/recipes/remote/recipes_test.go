@@ -35,16 +35,6 @@ type recipe struct {
 	fill func(w *world)
 }
 
-func cloneOf(n int) func(*contract.Request) {
-	source := claim(n)
-	return func(r *contract.Request) {
-		r.Source = &contract.Source{
-			Kind: "PersistentVolumeClaim", Namespace: source.Namespace, Name: source.Name,
-			UID: source.UID, PVName: source.PVName,
-		}
-	}
-}
-
 func block(r *contract.Request) { r.VolumeMode = "Block" }
 func many(r *contract.Request)  { r.AccessModes = []string{"ReadWriteMany"} }
 
