@@ -92,11 +92,12 @@ func (t *trial) provokedTo(ctx context.Context, want contract.Verdict) (ran, err
 
 // otherThan says that a run has ended with another verdict than a promise wants.
 func otherThan(want contract.Verdict, run ran) error {
-	return brokenBy(run, fmt.Sprintf("it ended with %s (%s), and not with %s", run.outcome, run.outcome.Verdict, want))
+	got := run.outcome
+	return brokenBy(run, fmt.Sprintf("it ended with %s (%s), and not with %s", got, got.Verdict, want))
 }
 
-// testBadCredentials has a login refused for a claim, and then for the volume of another one: a delete
-// that takes the refusal for "there is no such volume" loses it.
+// testBadCredentials has a login refused for a claim, and then for the volume of another one: a
+// delete that takes the refusal for "there is no such volume" loses it.
 func testBadCredentials(ctx context.Context, t *trial) error {
 	refused, err := t.provokedTo(ctx, contract.NoCredentials)
 	if err != nil {
@@ -136,7 +137,9 @@ func (r *Run) naming(pv, revision string) func(context.Context) error {
 }
 
 // changing returns what changes a PersistentVolume, if there still is one.
-func (r *Run) changing(pv string, change func(context.Context, *corev1.PersistentVolume) error) func(context.Context) error {
+func (r *Run) changing(
+	pv string, change func(context.Context, *corev1.PersistentVolume) error,
+) func(context.Context) error {
 	return func(ctx context.Context) error {
 		now, err := r.Client.CoreV1().PersistentVolumes().Get(ctx, pv, metav1.GetOptions{})
 		switch {

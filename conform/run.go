@@ -68,8 +68,8 @@ type Run struct {
 
 	namespace *corev1.Namespace
 	report    *Report
-	// early are the claims that delete deletes, once it is tested. Several promises look at the volume of
-	// the first.
+	// early are the claims that delete deletes, once it is tested. Several promises look at the
+	// volume of the first.
 	early []*claim
 	// shown are the texts that a user of this run's claims sees, by where they stand. secrets are
 	// credentials by the Secret that has them.

@@ -53,7 +53,9 @@ func (r *Run) runsOf(ctx context.Context, uid types.UID, verb contract.Verb) ([]
 }
 
 // firstRun returns the first run of a verb for a claim of which ended says so, when there is one.
-func (r *Run) firstRun(ctx context.Context, c *claim, verb contract.Verb, ended func(ran) bool) (first ran, err error) {
+func (r *Run) firstRun(
+	ctx context.Context, c *claim, verb contract.Verb, ended func(ran) bool,
+) (first ran, err error) {
 	err = r.until(ctx, r.limit(), "a run of the claim "+c.Name+" to end", func(ctx context.Context) (bool, error) {
 		all, err := r.runsOf(ctx, c.UID, verb)
 		i := slices.IndexFunc(all, ended)
@@ -75,7 +77,10 @@ func (r *Run) endedRunsOf(ctx context.Context, c *claim, verb contract.Verb) (al
 
 func read(job *batchv1.Job, uid types.UID) ran {
 	record := runs.RecordOf(job, string(uid))
-	return ran{job: job.Name, revision: job.Annotations[contract.AnnRevision], number: record.Number, claims: max(len(record.UIDs), 1), held: record.Held, outcome: record.Recorded}
+	return ran{
+		job: job.Name, revision: job.Annotations[contract.AnnRevision], number: record.Number,
+		claims: max(len(record.UIDs), 1), held: record.Held, outcome: record.Recorded,
+	}
 }
 
 // attempts is how often a run may fail in a row before its promise is broken: the storage may be

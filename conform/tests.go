@@ -21,14 +21,17 @@ import (
 func (t *trial) firstVolume(ctx context.Context) (*claim, *corev1.PersistentVolume, error) {
 	if len(t.early) > 0 {
 		first := t.early[0]
-		pv, err := t.Client.CoreV1().PersistentVolumes().Get(ctx, contract.PVName(string(first.UID)), metav1.GetOptions{})
+		name := contract.PVName(string(first.UID))
+		pv, err := t.Client.CoreV1().PersistentVolumes().Get(ctx, name, metav1.GetOptions{})
 		return first, pv, err
 	}
 	return t.provisionedEarly(ctx)
 }
 
 // provisionedEarly returns a new claim that is bound, and that delete deletes.
-func (t *trial) provisionedEarly(ctx context.Context, change ...func(*corev1.PersistentVolumeClaim)) (*claim, *corev1.PersistentVolume, error) {
+func (t *trial) provisionedEarly(
+	ctx context.Context, change ...func(*corev1.PersistentVolumeClaim),
+) (*claim, *corev1.PersistentVolume, error) {
 	c, pv, err := t.provisioned(ctx, change...)
 	if err == nil {
 		t.early = append(t.early, c)
@@ -80,7 +83,9 @@ func (t *trial) mustServeOdd(ctx context.Context) error {
 
 // mustServeAnother tests a claim of the same name, while the volume of the first one is retained: a
 // script that names volumes after claims gives it the data of the first.
-func (t *trial) mustServeAnother(ctx context.Context, c *claim, same func(*corev1.PersistentVolumeClaim)) error {
+func (t *trial) mustServeAnother(
+	ctx context.Context, c *claim, same func(*corev1.PersistentVolumeClaim),
+) error {
 	name := contract.PVName(string(c.UID))
 	c.restore = t.reclaiming(name, corev1.PersistentVolumeReclaimDelete)
 	if err := t.reclaiming(name, corev1.PersistentVolumeReclaimRetain)(ctx); err != nil {
@@ -89,8 +94,10 @@ func (t *trial) mustServeAnother(ctx context.Context, c *claim, same func(*corev
 	if err := t.release(ctx, c); err != nil {
 		return err
 	}
-	err := t.until(ctx, t.limit(), "the claim "+c.Name+" to be deleted", func(ctx context.Context) (bool, error) {
-		_, err := t.Client.CoreV1().PersistentVolumeClaims(c.Namespace).Get(ctx, c.Name, metav1.GetOptions{})
+	claims := t.Client.CoreV1().PersistentVolumeClaims(c.Namespace)
+	what := "the claim " + c.Name + " to be deleted"
+	err := t.until(ctx, t.limit(), what, func(ctx context.Context) (bool, error) {
+		_, err := claims.Get(ctx, c.Name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			return true, nil
 		}
@@ -107,7 +114,9 @@ func (t *trial) mustServeAnother(ctx context.Context, c *claim, same func(*corev
 }
 
 // reclaiming returns what gives a PersistentVolume a reclaim policy.
-func (r *Run) reclaiming(pv string, policy corev1.PersistentVolumeReclaimPolicy) func(context.Context) error {
+func (r *Run) reclaiming(
+	pv string, policy corev1.PersistentVolumeReclaimPolicy,
+) func(context.Context) error {
 	return r.changing(pv, func(ctx context.Context, now *corev1.PersistentVolume) error {
 		now.Spec.PersistentVolumeReclaimPolicy = policy
 		_, err := r.Client.CoreV1().PersistentVolumes().Update(ctx, now, metav1.UpdateOptions{})
