@@ -138,6 +138,7 @@ func (w *world) mustCloneOnXFS(clone contract.Request) {
 		  dd if=/dev/urandom of="/mnt/$name/large" bs=1M count=40 conv=notrunc,fsync
 		done`, clone.Source.PVName, clone.PVName)
 	w.mustEnd(w.run(contract.Provision, claim(3)), contract.ExitCapacity, "claim: the storage has no room")
+	w.mustEnd(w.run(contract.Delete, claim(3)), 0, "") // of what the refused run has left
 	mustGuest(w.t, "box", "rm /srv/volumes/filler")
 	d.leave()
 }
