@@ -3,20 +3,16 @@ package conform_test
 import (
 	"cmp"
 	"context"
-	"errors"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/clock"
 
@@ -72,67 +68,15 @@ func inWorld(t *testing.T, breaks string, test func(*world)) {
 		w := &world{Cluster: c, breaks: breaks, volumes: map[string]audit.Volume{}, half: map[string]bool{}}
 		c.SetUpExpandableGold(nil, "verbs", "provision,delete,expand,list", "env-from-secret", "login", "data-sources", "PersistentVolumeClaim", "batch-size", "8", "timeout", "5m")
 		// A claim is bound before the pod of its run has ended.
-		c.Images[fakecluster.GoldImage] = fakecluster.Image{Phases: w.phases, StartsAfter: time.Second, Lingers: 2 * time.Second}
+		c.Images[fakecluster.GoldImage] = fakecluster.Image{
+			Phases: w.phases, StartsAfter: time.Second, Lingers: 2 * time.Second,
+		}
 		fakecluster.Create(c, fakecluster.Admin, &corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{Namespace: fakecluster.ConfigNamespace, Name: "login"}, Data: map[string][]byte{"PASSWORD": []byte(password)},
 		})
 		c.Start()
 		test(w)
 	})
-}
-
-// client returns a client of an API server that also has what the cluster in memory leaves out. It calls
-// stop with the request that a run is to be interrupted at.
-func (w *world) client(stop func()) *fake.Clientset {
-	client := w.Server.Client(fakecluster.Admin)
-	locked := func(does func(clienttesting.Action) (runtime.Object, error)) clienttesting.ReactionFunc {
-		return func(a clienttesting.Action) (bool, runtime.Object, error) {
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			obj, err := does(a)
-			return obj != nil || err != nil, obj, err
-		}
-	}
-	client.PrependReactor("*", "namespaces", locked(func(a clienttesting.Action) (runtime.Object, error) {
-		return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "flex-conform-x", UID: "ns"}}, nil
-	}))
-	client.PrependReactor("*", "validatingadmissionpolicies", locked(func(a clienttesting.Action) (runtime.Object, error) {
-		w.closed = a.GetVerb() == "create"
-		return &admissionregistrationv1.ValidatingAdmissionPolicy{}, nil
-	}))
-	client.PrependReactor("*", "validatingadmissionpolicybindings", locked(func(clienttesting.Action) (runtime.Object, error) {
-		return &admissionregistrationv1.ValidatingAdmissionPolicyBinding{}, nil
-	}))
-	client.PrependReactor("create", "persistentvolumes", locked(func(a clienttesting.Action) (runtime.Object, error) {
-		if create, is := a.(clienttesting.CreateActionImpl); !is || len(create.CreateOptions.DryRun) == 0 {
-			return nil, nil //nolint:nilnil // another reactor answers
-		}
-		if w.closed {
-			return nil, errors.New(refusal)
-		}
-		return a.(clienttesting.CreateActionImpl).Object, nil
-	}))
-	requests := 0
-	client.PrependReactor("*", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
-		if requests++; requests == w.interruptAt {
-			stop()
-		}
-		return false, nil, nil
-	})
-	client.PrependReactor("delete", "*", func(a clienttesting.Action) (bool, runtime.Object, error) {
-		w.mustBeOwn(a.(clienttesting.DeleteActionImpl))
-		return false, nil, nil
-	})
-	client.PrependReactor("list", "events", func(clienttesting.Action) (bool, runtime.Object, error) {
-		list := &corev1.EventList{}
-		for _, e := range w.Events.Since(0) {
-			if !strings.HasPrefix(e.About, "Job") {
-				list.Items = append(list.Items, corev1.Event{InvolvedObject: corev1.ObjectReference{Name: e.About}, Message: e.Note})
-			}
-		}
-		return true, list, nil
-	})
-	return client
 }
 
 // conform tests the image of the class gold.
@@ -313,8 +257,10 @@ func (w *world) remove(r *fakecluster.Run) *fakecluster.Exit {
 	switch {
 	case w.breaks == "provision-abandoned" && r.Request.Undo, w.breaks == "delete" && !r.Request.Undo:
 		return exit(0, "")
+	case r.Request.Properties["login"] == "wrong" && w.breaks == "bad-credentials":
+		return exit(0, "")
 	case r.Request.Properties["login"] == "wrong":
-		return exit(map[bool]int32{true: 0, false: contract.ExitNoPerm}[w.breaks == "bad-credentials"], "")
+		return exit(contract.ExitNoPerm, "the login is wrong")
 	case w.breaks == "undo-refused" && r.Request.Undo:
 		if refused := w.refuse(r); refused != nil {
 			return refused
