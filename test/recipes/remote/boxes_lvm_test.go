@@ -68,17 +68,7 @@ func TestARealBoxWithLVM(t *testing.T) {
 		w.mustEnd(w.run(contract.Provision, c), 0, "")
 		w.mustEnd(w.run(contract.List, claim(9)), 0, `{"lines":1}`)
 	})
-	w.step("mounted by the kernel", func() {
-		w.diskOf(c).mustBeRefused("wrongwrongwrong1")
-		w.diskOf(c).mustLogIn()
-		w.diskOf(c).mount()
-	})
-	w.step("written", func() {
-		w.diskOf(c).write("of the first claim")
-		w.diskOf(c).mustRead("of the first claim")
-		w.mustEnd(w.run(contract.Delete, c), contract.ExitTempFail, "claim: a node is still logged in")
-		w.mustHave(64*mebi, c)
-	})
+	w.mustServeANode(c)
 	w.step("grown", func() {
 		c.Size = 128 * mebi
 		w.mustEnd(w.run(contract.Expand, c), 0, fmt.Sprintf(`"capacity":%d}`, 128*mebi))

@@ -34,8 +34,10 @@ func guest(t *testing.T, name, script string, arguments ...string) (said string,
 	t.Helper()
 	dir := os.Getenv(guestsDirectory)
 	words := []string{
-		"-k", "10", strconv.Itoa(int(asking.Seconds())), "ssh", "-F", "none", "-i", dir + "/key", "-o", "UserKnownHostsFile=" + dir + "/known_hosts",
-		"-o", "BatchMode=yes", "-o", "IdentitiesOnly=yes", "-o", "ConnectTimeout=10", "-o", "ServerAliveInterval=10", "-o", "LogLevel=ERROR",
+		"-k", "10", strconv.Itoa(int(asking.Seconds())), "ssh", "-F", "none", "-i", dir + "/key",
+		"-o", "UserKnownHostsFile=" + dir + "/known_hosts", "-o", "BatchMode=yes",
+		"-o", "IdentitiesOnly=yes", "-o", "ConnectTimeout=10", "-o", "ServerAliveInterval=10",
+		"-o", "LogLevel=ERROR",
 		"--", "root@" + guests[name], "exec sh -s --",
 	}
 	for _, argument := range arguments { // the login shell makes words of one line
@@ -69,7 +71,7 @@ func mustGuest(t *testing.T, name, script string, arguments ...string) string {
 func onRealBox(w *world) {
 	dir := os.Getenv(guestsDirectory)
 	if dir == "" {
-		w.t.Skip("there is no box: " + guestsDirectory + " is not set. PART=boxes make e2e-long has one")
+		w.t.Fatal("there is no box: " + guestsDirectory + " is not set. PART=boxes make e2e-long has one")
 	}
 	w.write("box/real", "")
 	for _, file := range []string{"key", "known_hosts"} {
@@ -109,6 +111,24 @@ func (w *world) again(verb contract.Verb, c contract.Request) (last end, said []
 		}
 		said = append(said, last.message)
 	}
+}
+
+// mustServeANode is that another machine's kernel uses the claim's volume. It stays logged in, and
+// the volume is not deleted meanwhile.
+func (w *world) mustServeANode(c contract.Request) {
+	w.t.Helper()
+	w.step("mounted by the kernel", func() {
+		w.diskOf(c).mustBeRefused("wrongwrongwrong1")
+		w.diskOf(c).mustLogIn()
+		w.diskOf(c).mount()
+	})
+	w.step("written", func() {
+		w.diskOf(c).write("of the first claim")
+		w.diskOf(c).mustRead("of the first claim")
+		e := w.run(contract.Delete, c)
+		w.mustEnd(e, contract.ExitTempFail, "claim: a node is still logged in")
+		w.mustHave(64*mebi, c)
+	})
 }
 
 // disk is the claim's PV, as a node uses it.
@@ -311,7 +331,9 @@ func (w *world) mustDie(verb contract.Verb, c contract.Request, program, lines s
 
 // mustDieAfter runs a verb whose own process is killed after one of its programs: the first call of
 // it with this word.
-func (w *world) mustDieAfter(verb contract.Verb, c contract.Request, program, word string, unbroken []call) {
+func (w *world) mustDieAfter(
+	verb contract.Verb, c contract.Request, program, word string, unbroken []call,
+) {
 	w.t.Helper()
 	for i, one := range unbroken {
 		if one.Name == program && (word == "" || one.Arguments[0] == word) {

@@ -73,17 +73,7 @@ func TestARealBoxWithTgt(t *testing.T) {
 		w.mustHavePV(c)
 		w.mustEnd(w.run(contract.List, claim(9)), 0, `{"lines":1}`)
 	})
-	w.step("mounted by the kernel", func() {
-		w.diskOf(c).mustBeRefused("wrongwrongwrong1")
-		w.diskOf(c).mustLogIn()
-		w.diskOf(c).mount()
-	})
-	w.step("written", func() {
-		w.diskOf(c).write("of the first claim")
-		w.diskOf(c).mustRead("of the first claim")
-		w.mustEnd(w.run(contract.Delete, c), contract.ExitTempFail, "claim: a node is still logged in")
-		w.mustHave(64*mebi, c)
-	})
+	w.mustServeANode(c)
 	w.step("grown", func() {
 		c.Size = 128 * mebi
 		w.mustEnd(w.run(contract.Expand, c), contract.ExitTempFail, "claim: the volume is in use, and can grow when it is not")
