@@ -26,7 +26,7 @@ func verbs() []verb {
 	for _, v := range verdicts {
 		all = append(all, v.verb())
 	}
-	return append(all, pvVerb, secretVerb, noteVerb, grownVerb, emptyVerb, quotaVerb, listVerb)
+	return append(all, pvVerb, secretVerb, noteVerb, grownVerb, emptyVerb, quotaVerb, projectVerb, listVerb)
 }
 
 // usageError is a wrong use of the program: nothing was done, and nothing will be until the script
