@@ -115,7 +115,7 @@ fmt: ## format the Go code
 .PHONY: lint
 lint: ## golangci-lint, shellcheck
 	$(TOOL) golangci-lint run --allow-parallel-runners
-	$(TOOL) golangci-lint run --allow-parallel-runners --build-tags e2e,long,storms,everyday,kube136,mutants,recipes,boxes ./test/e2e/... ./test/mutants ./test/recipes/...
+	$(TOOL) golangci-lint run --allow-parallel-runners --build-tags e2e,long,storms,everyday,kube136,mutants,recipes,boxes,kernels ./test/e2e/... ./test/mutants ./test/recipes/...
 	lint=$$($(TOOL) -n golangci-lint) && for module in test/chart hack/release; do (cd $$module && "$$lint" run --config ../../.golangci.yml --allow-parallel-runners) || exit; done
 	shellcheck -x $(SCRIPTS)
 	hack/run-docs.sh --check docs/cinder.md
@@ -133,7 +133,7 @@ check: deps lint chart ## lint, format, go.mod and the rendered chart: everythin
 	cd test/chart && go mod tidy -diff
 	cd hack/release && go mod tidy -diff && go vet ./... && go vet -tags dist ./... && go tool actionlint
 	go vet ./...
-	go vet -tags e2e,long,storms,everyday,mutants,recipes,boxes ./test/e2e ./test/mutants ./test/recipes/...
+	go vet -tags e2e,long,storms,everyday,mutants,recipes,boxes,kernels ./test/e2e ./test/mutants ./test/recipes/...
 
 .PHONY: vuln
 vuln: build ## known vulnerabilities in the code, and in the binaries as they ship; needs the internet, or VULNDB=file:///DIRECTORY

@@ -26,7 +26,7 @@ OF_SCALE='RequestsPerClaim|ThousandsOfWaiting'
 OF_MONITORING='^TestPrometheusSees'
 # Those that came of reports about other provisioners before they had a stage of their own, as the scripts that found them: test/everyday.md.
 OF_REPORTS='AStartError|BesideASidecar|WhateverItsServiceAccountSays|NodeHasNotTheStorage|FillsItsNode|StickyDirectoryOfAnotherUser|AClaimThatIsLost|ClassesThatItLists'
-STAGES='dates docs noauth keystone credential cinder17 cinder26 cinder28 cinder29 zones filters kube sim mutants fuzz storms attacks everyday recipes boxes external scale conform conform-recipes monitoring chart site release'
+STAGES='dates docs noauth keystone credential cinder17 cinder26 cinder28 cinder29 zones filters kube sim mutants fuzz storms attacks everyday recipes boxes kernels external scale conform conform-recipes monitoring chart site release'
 DONE=()
 
 # dates: whether the Kubernetes that docs/clusters.md lists are still the supported ones.
@@ -169,14 +169,15 @@ recipes() {
   go test -tags recipes -count=1 -timeout 40m -v -exec "ip netns exec $LAB_NETNS" ./test/recipes/... | tee "$TMP/recipes"
   ! grep -E -- '--- SKIP|no tests to run' "$TMP/recipes" || die "a test was skipped, or there was none"
   KEEP='' FLEX_DEPLOY=test/e2e/recipes FLEX_IMAGES=recipes E2E_TAGS=e2e,long E2E_RUN=$OF_RECIPES hack/e2e.sh 2>&1 | tee -a "$TMP/recipes"
-  ticks "$TMP/recipes"
+  ticks "$TMP/recipes" recipes
 }
 
-# ticks LOG: the table of docs/recipes/README.md: each tick, and the tests that have passed for it.
+# ticks LOG PART: the table of docs/recipes/README.md: each tick of a recipe that the part tests, and
+# the tests that have passed for it. The quotas of xfs need a kernel that has them.
 ticks() {
-  awk -F ' *[|] *' '
+  awk -F ' *[|] *' -v part="$2" '
     NR == FNR { if (/--- PASS: /) { sub(/.*--- PASS: /, ""); sub(/ .*/, ""); passed[$0] = 1 }; next }
-    $4 !~ /^`Test/ { next }
+    $4 !~ /^`Test/ || (part == "kernels") != ($2 == "xfs") { next }
     { n = split($4, tests, /`, `|`/); for (i = 1; i <= n; i++) if (tests[i] != "" && !(tests[i] in passed)) { print "not passed: " $2 ", " $3 ": " tests[i]; bad = 1 } }
     { printf "%-14s %-24s %s\n", $2, $3, $4 }
     END { exit bad }' "$1" docs/recipes/README.md || die "docs/recipes/README.md has ticks whose tests have not passed"
@@ -191,11 +192,34 @@ boxes() {
   RECIPES_VM=$LAB_STATE/vm go test -tags boxes -count=1 -timeout 60m -v -run '^TestAReal' \
     -exec "ip netns exec $LAB_NETNS" ./test/recipes/remote | tee "$TMP/boxes"
   ! grep -E -- '--- SKIP|no tests to run' "$TMP/boxes" || die "a test was skipped, or there was none"
+  without_guests
+  cells "$TMP/boxes"
+}
+
+# without_guests: they end, and leave nothing.
+without_guests() {
   test/vm/down.sh
   test/cluster/leftovers.sh >"$TMP/after" # it would list a diff that waits for it
   diff "$TMP/before" "$TMP/after" >&2 ||
     die "the lines above were not there before (>), or are missing now (<)"
-  cells "$TMP/boxes"
+}
+
+# kernels: what needs a kernel that the machine may not have, on that of Debian, in a guest.
+kernels() {
+  local root=/root/flex
+  hack/deps.sh qemu-system-x86_64:qemu-system-x86
+  test/cluster/leftovers.sh >"$TMP/before"
+  CGO_ENABLED=0 go test -c -tags kernels -o "$TMP/recipes.test" ./test/recipes
+  CGO_ENABLED=0 go build -o "$TMP/flex" ./cmd/flex
+  test/vm/up.sh node
+  tar -c hack/with-libraries.sh scripts test/recipes/testdata -C "$TMP" flex recipes.test |
+    test/vm/ssh.sh node "mkdir $root && tar -x -C $root"
+  test/vm/ssh.sh node "cd $root/test/recipes && RECIPES_FLEX=$root/flex \
+    exec $root/recipes.test -test.v -test.timeout 40m" | tee "$TMP/kernels"
+  ! grep -E -- '--- SKIP|no tests to run' "$TMP/kernels" ||
+    die "a test was skipped, or there was none"
+  without_guests
+  ticks "$TMP/kernels" kernels
 }
 
 # cells LOG: a table of the steps that have passed, by recipe.

@@ -122,7 +122,7 @@ func TestScriptsProvisionAndDelete(t *testing.T) {
 	found, err := filepath.Glob("../scripts/*-provisioner.sh")
 	must(t, err)
 	found = slices.DeleteFunc(found, func(path string) bool { // these need a file system, a device or another machine: test/recipes
-		return slices.Contains([]string{"btrfs", "loop", "http", "iscsi-target", "lvm", "zfs", "ceph-rbd"}, strings.TrimSuffix(filepath.Base(path), "-provisioner.sh"))
+		return slices.Contains([]string{"btrfs", "xfs", "loop", "http", "iscsi-target", "lvm", "zfs", "ceph-rbd"}, strings.TrimSuffix(filepath.Base(path), "-provisioner.sh"))
 	})
 	if len(found)-1+len(whole) != len(recipes) { // that of environment needs kubectl
 		t.Errorf("scripts: %q", found)
@@ -211,7 +211,7 @@ func TestScriptsRefuseWhatADirectoryIsNot(t *testing.T) {
 
 // A config without a key is wrong until an administrator corrects it: to try again would hide that.
 func TestScriptsNameTheKeyThatTheConfigLacks(t *testing.T) {
-	lacking := map[string][]string{"btrfs": {"FLEX_BASE_DIR"}, "loop": {"FLEX_BASE_DIR"}}
+	lacking := map[string][]string{"btrfs": {"FLEX_BASE_DIR"}, "xfs": {"FLEX_BASE_DIR"}, "loop": {"FLEX_BASE_DIR"}}
 	for name, r := range recipes {
 		for i := 0; i < len(r.properties); i += 2 {
 			if r.properties[i] != "HOSTNAME" { // the kubelet's

@@ -300,12 +300,12 @@ func TestConfigsOfThePagesAreServed(t *testing.T) {
 var yamlBlock = regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$")
 
 // mustAllow reports whether a text is a config, and checks that a dispatcher with the flags of
-// deploy/node-directories serves it. Those of btrfs need its component.
+// deploy/node-directories serves it. Those of btrfs and xfs need its component.
 func mustAllow(t *testing.T, file, text string) bool {
 	t.Helper()
 	allowances := jobs.Allowances{}
 	flags := read(t, "node-directories", "kustomization.yaml")
-	if strings.HasSuffix(file, "btrfs.yaml") {
+	if strings.HasSuffix(file, "btrfs.yaml") || strings.HasSuffix(file, "xfs.yaml") {
 		flags += read(t, "node-directories", "btrfs", "kustomization.yaml")
 	}
 	for _, m := range allowance.FindAllStringSubmatch(flags, -1) {

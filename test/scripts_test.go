@@ -44,7 +44,7 @@ func TestScriptsOfProvisionersMakeNoNeedlessRequests(t *testing.T) {
 			t.Errorf("%s has %d blocks", page, len(blocks))
 		}
 	}
-	if len(scripts) != 14 {
+	if len(scripts) != 15 {
 		t.Errorf("there are %d scripts", len(scripts))
 	}
 	calls := 0

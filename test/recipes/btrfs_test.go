@@ -18,17 +18,6 @@ func newBtrfs(t *testing.T) *node {
 	return n
 }
 
-// fill writes so many MiB to a volume, and returns how many bytes are there.
-func (n *node) fill(path string, mebibytes int) int64 {
-	n.t.Helper()
-	_, _ = n.tries("dd", "if=/dev/zero", "of="+path, "bs=1M", fmt.Sprintf("count=%d", mebibytes), "conv=fsync")
-	info, err := os.Stat(path)
-	n.must(err)
-	return info.Size()
-}
-
-func (n *node) path(c claim) string { return n.base + "/" + c.pv() }
-
 // limits returns the quota groups that volumes have, with what each allows.
 func (n *node) limits() map[string]string {
 	out := map[string]string{}

@@ -1,4 +1,4 @@
-//go:build recipes
+//go:build recipes || kernels
 
 package recipes
 
@@ -20,6 +20,9 @@ import (
 // inNamespace names the directory of the process that has a mount namespace of its own. A file system in memory is mounted there, and in it
 // everything else: all of it ends with the process, so no test deletes a tree in which something of the machine could be mounted.
 const inNamespace = "RECIPES_IN"
+
+// builtFlex names the program flex where there is no compiler: in a guest of test/vm.
+const builtFlex = "RECIPES_FLEX"
 
 func TestMain(m *testing.M) {
 	if os.Getuid() != 0 {
@@ -85,13 +88,19 @@ func newNode(t *testing.T, script string, mkfs ...string) *node {
 	n.runs("truncate", "-s", "1G", disk)
 	n.runs(mkfs[0], append(mkfs[1:], disk)...)
 	n.runs("mount", "-o", "loop", disk, n.base)
-	t.Cleanup(func() { n.runs("umount", n.base) })
+	t.Cleanup(func() { // a guest's memory has room for few disks
+		n.runs("umount", n.base)
+		n.runs("rm", disk)
+	})
 	return n
 }
 
 // flexProgram returns the path of flex, which is built once.
 func flexProgram(t *testing.T) string {
 	t.Helper()
+	if path := os.Getenv(builtFlex); path != "" {
+		return path
+	}
 	path := os.Getenv(inNamespace) + "/flex"
 	if _, err := os.Stat(path); err == nil {
 		return path
@@ -264,6 +273,17 @@ func (n *node) deletesTheListed(c claim) {
 	c.more = map[string]string{"FLEX_LISTED_VOLUME": c.pv()}
 	n.want(0, "delete", c)
 }
+
+// fill writes so many MiB to a volume, and returns how many bytes are there.
+func (n *node) fill(path string, mebibytes int) int64 {
+	n.t.Helper()
+	_, _ = n.tries("dd", "if=/dev/zero", "of="+path, "bs=1M", fmt.Sprintf("count=%d", mebibytes), "conv=fsync")
+	info, err := os.Stat(path)
+	n.must(err)
+	return info.Size()
+}
+
+func (n *node) path(c claim) string { return n.base + "/" + c.pv() }
 
 // hasPV reports whether the script has written the PV.
 func (n *node) hasPV(c claim) bool {

@@ -1,0 +1,164 @@
+#!/bin/bash
+# A provisioner for a node's XFS: a directory for each claim, with a size that is enforced by
+# project quotas.
+#
+# Config: base-dir, the directory of the node that holds all volumes. Promises: no volume is without
+# its limit, since it is created aside, gets its limit there, and then its name; and each run may
+# die at any step, and the next one finishes its work.
+set -euo pipefail
+
+# A config without the key is for an administrator. It is reported before anything is created.
+flex need base-dir
+base=$FLEX_BASE_DIR
+node=${FLEX_SELECTED_NODE:-}
+
+# No pod mounts what is in here: the notes of whose the volumes are, and volumes that are not
+# complete.
+own=$base/.xfs
+notes=$own/notes
+if [ "$1" = list ]; then
+  exec flex list "$notes"
+fi
+
+# The dispatcher chooses the PV's name, pvc-UID. No text of a user becomes part of a path.
+dir=$base/${FLEX_PV_NAME:?}
+note=$notes/$FLEX_PV_NAME
+aside=$own/$FLEX_PV_NAME
+
+# With less than a block the volume could not have one file.
+size=$((${FLEX_SIZE:-0} < 1048576 ? 1048576 : FLEX_SIZE))
+
+# The project of the volume has 31 random bits of the UID as its number. If a directory has it, the
+# volume gets the next one.
+uid=${FLEX_PV_NAME#pvc-}
+first=$((16#${uid:0:8} | 1 << 31))
+
+# alone waits for what the other runs of the node change, and keeps them waiting until file 9 is
+# closed. Two runs could give two volumes the same project, or lower what the other has raised.
+alone() {
+  exec 9<"$own"
+  flock -w 60 9 ||
+    flex again "another run has been at work on the node $node for a minute;" \
+      "the provisioner tries again"
+}
+
+# need_quotas refuses a directory whose volumes can have no limits. Another node may have project
+# quotas, so a provision says that this node has no room. A volume that exists is not lost then,
+# only not mounted: its delete or its growth is tried again.
+need_quotas() {
+  local verdict=again
+  [ "$1" != provision ] || verdict=full
+  flex project "$own" >/dev/null ||
+    flex "$verdict" "no directory in $base of the node $node can have a limit of its own:" \
+      "mount an XFS there with prjquota," \
+      "or name the nodes that have one in allowedTopologies of the class"
+}
+
+# limit DIR BYTES sets the limit of a volume, unless it has a higher one.
+limit() {
+  flex project "$1" "$first" "$2" >/dev/null
+}
+
+# need_room BYTES refuses what the node has no room for now. A limit reserves nothing.
+need_room() {
+  [ $(($(stat -f -c '%a*%S' "$base"))) -ge "$1" ] ||
+    flex full "the node $node has less than $1 bytes free"
+}
+
+# create makes the volume aside, and gives it its name when it has its limit.
+create() {
+  need_room "$size"
+
+  # The note comes before the volume: no volume is without one, so an audit knows whose it is.
+  flex note "$note"
+
+  # A run that was killed may have left a volume aside. No pod has used it, and it has the project
+  # that it needs.
+  mkdir -p "$aside"
+  limit "$aside" "$size"
+
+  # Pods write there as any user.
+  chmod 0777 "$aside"
+
+  # From here on it is the volume.
+  mv -T "$aside" "$dir"
+}
+
+# provision creates the volume, and then the PV that names it.
+provision() {
+  # A claim that cannot be served is refused first, so that nothing is left of it.
+  [ "$FLEX_VOLUME_MODE" = Filesystem ] ||
+    flex refuse "a directory cannot be a raw block device: request volumeMode Filesystem"
+  [[ $FLEX_ACCESS_MODES != *Many* ]] ||
+    flex refuse "a directory is available on one node only: request ReadWriteOnce"
+
+  # What has the volume's name is complete.
+  alone
+  [ -d "$dir" ] || create
+  exec 9<&-
+
+  # Or a power cut could leave a PV without its volume, or a volume without its limit.
+  sync -f "$base"
+
+  # The PV comes last, since a claim is bound to it at once: the volume must be there by then.
+  flex pv --local "$dir"
+}
+
+# expand raises the limit, and never lowers it: an earlier run may have raised it to more.
+expand() {
+  # Without the volume there is nothing to grow, and nothing is created in its place.
+  [ -d "$dir" ] || flex again "the volume does not exist: an administrator must look for it"
+
+  # The limit is read and raised under the lock. Otherwise an earlier run that is still at work
+  # could lower what this one has raised.
+  alone
+  local now
+  now=$(flex project "$dir")
+  if [ "$now" -lt "$size" ]; then
+    need_room $((size - now))
+    limit "$dir" "$size"
+    now=$(flex project "$dir")
+  fi
+
+  # The note has the size, which the list shows.
+  flex note "$note"
+
+  # The limit is on the disk before the claim says the new size.
+  sync -f "$base"
+  flex grown "$now"
+}
+
+# delete takes away the limit of the volume, then the volume, and last its note.
+delete() {
+  # An audit deletes what a list has named. It must be this claim's.
+  [ "${FLEX_LISTED_VOLUME:-$FLEX_PV_NAME}" = "$FLEX_PV_NAME" ] ||
+    flex again "the listed volume is not the claim's"
+
+  # The directory has the number of its project, so its limit goes while it exists, and when no PV
+  # can mount it any more.
+  alone
+  if [ -d "$dir" ]; then
+    flex empty "$aside"
+    mv -T "$dir" "$aside"
+  fi
+  [ ! -d "$aside" ] || limit "$aside" 0
+  exec 9<&-
+
+  # Its pods may still write there.
+  flex empty "$aside"
+  rm -f "$note"
+  sync -f "$base"
+}
+
+# Another verb must end before anything is created.
+verb=$1
+case $verb in
+  provision | expand | delete) ;;
+  *)
+    echo "this script supports the verbs provision, expand, delete and list, not $1"
+    exit 64
+    ;;
+esac
+mkdir -p "$notes"
+need_quotas "$verb"
+"$verb"
