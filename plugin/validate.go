@@ -134,7 +134,7 @@ func (m *manifests) judge(
 		out.Errors = append(out.Errors, fmt.Sprintf("the dispatcher reads no binaryData, where kubectl puts a file that is not UTF-8: %s. "+
 			"Remedy: save the file as UTF-8", quote.Line(strings.Join(slices.Sorted(maps.Keys(cm.BinaryData)), ", "))))
 	}
-	for _, fault := range faults {
+	for _, fault := range append(faults, config.NamespacesFaults(cm.ConfigMap)...) {
 		out.Errors = append(out.Errors, quote.Line(fault.Error()))
 	}
 	out.Errors = append(out.Errors, faultsOfClass(class, cm, m.serving)...)

@@ -202,6 +202,7 @@ var forms = map[string]object{
 	"write-pv":                  {"enum": words(config.ContainerWrites, config.DispatcherWrites)},
 	"data-sources":              {"enum": []string{contract.SourceClaim}},
 	"volume-attributes-classes": {"enum": []string{"true", "false"}},
+	"namespaces":                {"pattern": "^[ \\n\\t,]*[a-z0-9*-]+([ \\n\\t,]+[a-z0-9*-]+)*[ \\n\\t,]*$"},
 	"request-keys":              {"pattern": listOf("[A-Za-z0-9][A-Za-z0-9./_-]*")},
 }
 

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 	"k8s.io/kube-openapi/pkg/validation/strfmt"
 	"k8s.io/kube-openapi/pkg/validation/validate"
@@ -183,6 +184,7 @@ var values = map[string][2][]string{
 	"write-pv":                  {{"container", "dispatcher"}, {"image"}},
 	"data-sources":              {{"PersistentVolumeClaim"}, {"VolumeSnapshot"}},
 	"volume-attributes-classes": {{"true", "false"}, {"yes", "True"}},
+	"namespaces":                {{"team-a", "team-a, ci-*", "a\nb", "*"}, {"", "Team", "a;b", "a=b"}},
 	"request-keys":              {{"team", "example.com/team, tier"}, {"a b", "/a", "team,"}},
 }
 
@@ -202,6 +204,7 @@ func mustAgree(t *testing.T, data map[string]string, what string, isValid bool) 
 	t.Helper()
 	src := config.Source{Class: "gold", Reclaim: "Retain", Binding: "WaitForFirstConsumer", Data: data}
 	_, faults := config.Parse(src, config.Dispatcher{Provisioner: contract.ProvisionerName})
+	faults = append(faults, config.NamespacesFaults(&corev1.ConfigMap{Data: data})...)
 	err := against(t, "config", configOf(data))
 	if (len(faults) == 0) != isValid || (err == nil) != isValid {
 		t.Errorf("%s: valid: %t; the dispatcher: %v; the schema: %v", what, isValid, faults, err)

@@ -64,6 +64,8 @@ const (
 	defaultParallel = 20
 	// propServiceToken is the original design's property for a credential.
 	propServiceToken = "service-token"
+	// propNamespace is a property of images that are older than the key namespaces.
+	propNamespace = "namespace"
 )
 
 // NodeGone says how a volume is deleted, undone or expanded whose node no longer exists.

@@ -38,7 +38,8 @@ const (
 	keyBatchSize      = "batch-size"
 	keyRequestKeys    = "request-keys"
 	keyAttributes     = "volume-attributes-classes"
-	keyClasses        = "classes" // Lists reads it
+	keyClasses        = "classes"    // Lists reads it
+	keyNamespaces     = "namespaces" // Admits reads it
 )
 
 // Dispatcher is what a source is parsed for.
@@ -80,7 +81,7 @@ func Keys() []string {
 	return []string{
 		keyPluginName, keyImage, keyScript, keyPullPolicy, keyVerbs, keyServiceAccount, keyNodeSelector, keyRunOn, keyNodeGone,
 		keyEnvSecret, keyFilesSecret, keyPodTemplate, keyTimeout, keyMaxAttempts, keyMaxParallel,
-		keyDataSources, keyWritePV, keyBatchSize, keyRequestKeys, keyAttributes, keyClasses,
+		keyDataSources, keyWritePV, keyBatchSize, keyRequestKeys, keyAttributes, keyClasses, keyNamespaces,
 	}
 }
 

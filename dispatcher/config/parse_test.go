@@ -59,6 +59,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 		}},
 		"volume-attributes-classes": {"true", func(c config.Config) bool { return c.AttributesClasses }},
 		"classes":                   {"silver", func(c config.Config) bool { return len(c.Properties) == 0 }}, // TestAConfigListsTheClassesThatMayNameIt
+		"namespaces":                {"team-a", func(c config.Config) bool { return len(c.Properties) == 0 }}, // TestAConfigAdmitsTheNamespacesThatItLists
 		"max-parallel":              {"1", func(c config.Config) bool { return c.MaxParallel == 1 }},
 	}
 	if got, want := slices.Sorted(maps.Keys(checks)), slices.Sorted(slices.Values(config.Keys())); !slices.Equal(got, want) {

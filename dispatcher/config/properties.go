@@ -23,7 +23,7 @@ func (p *parser) properties() {
 		if isOurs(key) && (key != keyScript || p.hasScript()) {
 			continue
 		}
-		if own := nearKey(key); own != "" && own != key {
+		if own := nearKey(key); own != "" && own != key && key != propNamespace {
 			p.invalid(key, key, "did you mean %s? a property must not have a name so similar to it", own)
 			continue
 		}
@@ -32,6 +32,15 @@ func (p *parser) properties() {
 	params := field.NewPath("storageClass", "parameters")
 	for _, key := range slices.Sorted(maps.Keys(p.src.Parameters)) {
 		p.property(params.Key(key), key, p.src.Parameters[key], taken, "the class's parameter "+key)
+	}
+	p.warnOfProperties()
+}
+
+// warnOfProperties warns of properties that may not say what their names do.
+func (p *parser) warnOfProperties() {
+	if _, found := p.src.Data[propNamespace]; found {
+		p.cfg.Warnings = append(p.cfg.Warnings, "namespace is a property for the image. "+
+			"If it is meant to say whose claims are served, the key is namespaces")
 	}
 	if _, found := p.src.Data[propServiceToken]; found {
 		p.cfg.Warnings = append(p.cfg.Warnings, "service-token is in the ConfigMap in plain text: "+

@@ -102,6 +102,18 @@ func TestPlainTextTokenIsAPropertyWithAWarning(t *testing.T) {
 	}
 }
 
+// A property of images that are older than the key namespaces is not refused for its name.
+func TestThePropertyNamespaceIsAWarning(t *testing.T) {
+	cfg := parse(t, source(set("namespace", "tenants")))
+	if cfg.Properties["namespace"] != "tenants" {
+		t.Errorf("the property did not arrive: %v", cfg.Properties)
+	}
+	if len(cfg.Warnings) != 1 || !strings.Contains(cfg.Warnings[0], "the key is namespaces") {
+		t.Errorf("warnings %q", cfg.Warnings)
+	}
+	mustFault(t, faultsOf(source(set("Namespaces", "tenants"))), map[string][]string{"data[Namespaces]": {"did you mean namespaces?"}})
+}
+
 func TestEnvNamesCannotReachTheContainersOwnVariables(t *testing.T) {
 	for property, want := range map[string]string{
 		"path": "FLEX_PATH", "ld-preload": "FLEX_LD_PRELOAD", "fsType": "FLEX_FSTYPE", "a.b/c d": "FLEX_A_B_C_D",

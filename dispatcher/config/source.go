@@ -12,6 +12,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 )
@@ -84,17 +86,68 @@ func Lists(cm *corev1.ConfigMap, class string) bool {
 	return false
 }
 
-// OnlyClasses returns of the data of a ConfigMap the list of its classes, nothing if that is too long to
-// be kept: then no class is listed.
-func OnlyClasses(data map[string]string) map[string]string {
-	list, has := data[keyClasses]
-	if !has || len(list) > longestList {
-		return nil
+// Admits reports whether a ConfigMap serves the claims of a namespace. Without the key it serves
+// those of all namespaces, and with a list that names none, or is too long, it serves none.
+func Admits(cm *corev1.ConfigMap, namespace string) bool {
+	list, limited := cm.Data[keyNamespaces]
+	if !limited || len(list) > longestList {
+		return !limited
 	}
-	return map[string]string{keyClasses: strings.Clone(list)}
+	for word := range strings.FieldsFuncSeq(list, isSeparator) {
+		prefix, isPrefix := strings.CutSuffix(word, "*")
+		if word == namespace || isPrefix && strings.HasPrefix(namespace, prefix) {
+			return true
+		}
+	}
+	return false
 }
 
-// longestList is how long a list of classes may be, in bytes, where the other data are not kept.
+// NamespacesFaults returns what of the list of namespaces names none.
+func NamespacesFaults(cm *corev1.ConfigMap) (faults field.ErrorList) {
+	list, limited := cm.Data[keyNamespaces]
+	if len(list) > longestList {
+		return field.ErrorList{field.TooLong(at(keyNamespaces), "", longestList)}
+	}
+	words := strings.FieldsFunc(list, isSeparator)
+	if limited && len(words) == 0 {
+		faults = append(faults, field.Required(at(keyNamespaces), "names or prefixes such as team-a, ci-*: "+
+			"the config serves no claim. Without the key it serves those of all namespaces"))
+	}
+	for _, word := range words {
+		name, isPrefix := strings.CutSuffix(word, "*")
+		if len(apivalidation.NameIsDNSLabel(name, isPrefix)) > 0 && word != "*" {
+			faults = append(faults, field.Invalid(at(keyNamespaces), word, "no namespace has such a name: "+
+				"it must be a name such as team-a, or a prefix such as ci-*"))
+		}
+	}
+	return few(faults)
+}
+
+// IsListing reports whether a ConfigMap lists classes.
+func IsListing(cm *corev1.ConfigMap) bool {
+	_, is := cm.Data[keyClasses]
+	return is
+}
+
+// OnlyLists returns of the data of a ConfigMap its lists of classes and of namespaces. One that is
+// too long to be kept lists nothing.
+func OnlyLists(data map[string]string) map[string]string {
+	out := map[string]string{}
+	for _, key := range []string{keyClasses, keyNamespaces} {
+		list, has := data[key]
+		switch {
+		case !has:
+		case len(list) > longestList:
+			out[key] = ""
+		default:
+			out[key] = strings.Clone(list)
+		}
+	}
+	return out
+}
+
+// longestList is how long a list of namespaces may be, in bytes, and one of classes where the other
+// data are not kept.
 const longestList = 16 << 10
 
 // anyClass is what a ConfigMap lists that serves every class that names it.
@@ -103,17 +156,19 @@ const anyClass = "*"
 // isSeparator reports whether a character separates the words of a list.
 func isSeparator(r rune) bool { return r == ',' || unicode.IsSpace(r) }
 
-// served returns the data of a ConfigMap as a source has them: without the list of its classes,
-// which says nothing of how they are served (when one is added, the others keep their revisions),
-// and with the image of a script under a key of its own.
+// served returns the data of a ConfigMap as a source has them: without the lists of its classes and
+// namespaces, which say nothing of how they are served (when one is added, the others keep their
+// revisions), and with the image of a script under a key of its own.
 func served(data map[string]string) map[string]string {
 	_, lists := data[keyClasses]
+	_, limited := data[keyNamespaces]
 	_, hasScript := data[keyScript]
-	if !lists && !hasScript {
+	if !lists && !limited && !hasScript {
 		return data
 	}
 	data = maps.Clone(data)
 	delete(data, keyClasses)
+	delete(data, keyNamespaces)
 	if image, has := data[keyImage]; has && hasScript {
 		delete(data, keyImage)
 		data[keyImageOfScript] = image

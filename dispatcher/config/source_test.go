@@ -1,6 +1,8 @@
 package config_test
 
 import (
+	"fmt"
+	"maps"
 	"reflect"
 	"strings"
 	"testing"
@@ -129,15 +131,74 @@ func TestAConfigListsTheClassesThatMayNameIt(t *testing.T) {
 	}
 }
 
-// Who is served says nothing of how: when a class is added, the others keep their revisions.
-func TestTheListOfClassesAndTheParameterAreNoPartOfASource(t *testing.T) {
+func TestAConfigAdmitsTheNamespacesThatItLists(t *testing.T) {
+	for list, want := range map[string]bool{
+		"":                false,
+		" , ":             false,
+		"team-a":          true,
+		"ci-1,team-a":     true,
+		"ci-1\tteam-a\n":  true,
+		"team-*":          true,
+		"ci-*, team*":     true,
+		"*":               true,
+		"team":            false,
+		"team-a-1":        false,
+		"eam-a,*-a,Team*": false,
+		"team-a;team-b":   false,
+	} {
+		if got := config.Admits(configMap("shared", nil, map[string]string{"namespaces": list}), "team-a"); got != want {
+			t.Errorf("%q admits team-a: %t, want %t", list, got, want)
+		}
+	}
+	if config.Admits(configMap("shared", nil, map[string]string{"namespaces": strings.Repeat("team-a,", 1<<14)}), "team-a") {
+		t.Error("a list that is too long admits a namespace")
+	}
+	if !config.Admits(configMap("shared", nil, nil), "team-a") {
+		t.Error("a config without the list admits no namespace")
+	}
+}
+
+func TestAListThatNamesNoNamespaceIsAFault(t *testing.T) {
+	for list, want := range map[string]string{
+		"team-a, ci-*, *":                "",
+		"":                               "the config serves no claim",
+		"team-a, Team_B":                 "no namespace has such a name",
+		"*-a":                            "no namespace has such a name",
+		"a;b":                            "no namespace has such a name",
+		strings.Repeat("team-a,", 1<<14): "Too long: may not be more than 16384 bytes",
+	} {
+		faults := config.NamespacesFaults(configMap("shared", nil, map[string]string{"namespaces": list}))
+		if says := fmt.Sprint(faults.ToAggregate()); (want == "") != (len(faults) == 0) || !strings.Contains(says, want) {
+			t.Errorf("%q: %s", list, says)
+		}
+	}
+}
+
+// Of data that are too large, the lists are kept: a config must not serve more namespaces than
+// before.
+func TestTheListsOfDataThatAreTooLargeAreKept(t *testing.T) {
+	long := strings.Repeat("team-a,", 1<<14)
+	for name, test := range map[string]struct{ data, want map[string]string }{
+		"none":     {map[string]string{"image": "x"}, map[string]string{}},
+		"both":     {map[string]string{"image": "x", "classes": "gold", "namespaces": "a"}, map[string]string{"classes": "gold", "namespaces": "a"}},
+		"too long": {map[string]string{"classes": long, "namespaces": long}, map[string]string{"classes": "", "namespaces": ""}},
+	} {
+		if got := config.OnlyLists(test.data); !maps.Equal(got, test.want) {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+// Who is served says nothing of how: when a class or a namespace is added, the others keep their
+// revisions.
+func TestTheListsAndTheParameterAreNoPartOfASource(t *testing.T) {
 	sc := class("gold", corev1.PersistentVolumeReclaimRetain)
 	before := config.SourceOf(configMap("shared", nil, map[string]string{"image": "x"}), sc)
 	sc.Parameters = map[string]string{contract.ParamConfig: "shared"}
 	if name := config.NameFor(sc); name != "shared" {
 		t.Errorf("the class names %q", name)
 	}
-	cm := configMap("shared", nil, map[string]string{"image": "x", "classes": "gold"})
+	cm := configMap("shared", nil, map[string]string{"image": "x", "classes": "gold", "namespaces": "team-a"})
 	if after := config.SourceOf(cm, sc); after.RevisionName() != before.RevisionName() {
 		t.Errorf("another revision: %+v, and before %+v", after, before)
 	}

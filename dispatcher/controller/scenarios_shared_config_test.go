@@ -126,6 +126,44 @@ func TestAClassWaitsForTheConfigThatItNames(t *testing.T) {
 	})
 }
 
+// A claim of a namespace that the config does not list gets no run, also while an older revision is
+// in use, and where the key comes between the Job and its start. What exists is deleted.
+func TestAConfigServesOnlyTheNamespacesThatItLists(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.SetUpGold(fakecluster.Works, "namespaces", "team-a, ci-*")
+		list := func(change func(data map[string]string)) {
+			cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "gold", Namespace: fakecluster.ConfigNamespace}}
+			fakecluster.Update(w, fakecluster.Admin, cm, func(cm *corev1.ConfigMap) { change(cm.Data) })
+			w.Advance(time.Second)
+		}
+		w.Start()
+		w.CreateClaim("data")
+		w.Advance(time.Hour)
+		w.MustCreateNoJob()
+		w.MustEmitSome(onData, "NamespaceNotListed", "its key namespaces", "add app to data.namespaces")
+		list(func(data map[string]string) { data["timeout"] = "soon" }) // a fault: the last valid revision would be used
+		w.Advance(time.Hour)
+		w.MustCreateNoJob()
+
+		list(func(data map[string]string) { data["timeout"], data["namespaces"] = "10m", "team-a, ap*" })
+		w.Until("it is served", 5*time.Second, w.IsBound("data"))
+		w.NoPodFor["late"] = true
+		w.CreateClaim("late")
+		w.Until("its Job is there", time.Minute, func() bool { return len(w.CreatedJobs(contract.Provision)) == 2 })
+		list(func(data map[string]string) { data["namespaces"] = "" })
+		w.NoPodFor["late"] = false
+		w.Advance(time.Hour)
+		if n := len(w.Runs); n != 1 {
+			w.T.Errorf("%d runs", n)
+		}
+		w.MustEmitSome("PersistentVolumeClaim/late", "NamespaceNotListed")
+		fakecluster.Delete(w, fakecluster.User, w.Claim("data"))
+		w.Until("its volume is deleted", time.Minute, func() bool { return len(w.Storage) == 0 })
+		list(func(data map[string]string) { delete(data, "namespaces") })
+		w.Until("all are served", time.Minute, w.AllBound)
+	})
+}
+
 // TestAConfigThatNoLongerListsAClassServesItNoMore: its last valid revision does not, either.
 func TestAConfigThatNoLongerListsAClassServesItNoMore(t *testing.T) {
 	inWorld(t, func(w *world) {

@@ -20,6 +20,8 @@ const (
 	AmbiguousConfig = "AmbiguousConfig"
 	// ClassNotListed: the class names a ConfigMap that does not list it.
 	ClassNotListed = "ClassNotListed"
+	// NamespaceNotListed: the config does not list the claim's namespace.
+	NamespaceNotListed = "NamespaceNotListed"
 	// InvalidConfig: all faults of the config, by field.
 	InvalidConfig = "InvalidConfig"
 	// ConfigWarning: the config is used, but should be changed: a password in plain text, nodes that

@@ -73,6 +73,9 @@ func (f *Resolver) Provision(ctx context.Context, reader cluster.Reader, claim *
 		return r, nil
 	}
 	if f.resolveConfig(&r); r.Target.Problem == nil {
+		r.Target.Problem = namespaceProblem(claim, r.From)
+	}
+	if r.Target.Problem == nil {
 		r.Target.Problem = attributesProblem(claim, r.Config)
 	}
 	if r.Target.Problem != nil {
@@ -313,6 +316,20 @@ func unsupported(claim *corev1.PersistentVolumeClaim) *decide.Problem {
 		return nil
 	}
 	return decide.Problemf(reason.SelectorNotSupported, "a selector chooses among existing PersistentVolumes, so none is provisioned for the claim").Remedyf("delete the claim, and create it again without a selector")
+}
+
+// namespaceProblem returns the problem that the present ConfigMap of a class serves no claim of a
+// namespace, also if another revision of it is in use. It names no other namespace: the claim's
+// user reads it.
+func namespaceProblem(claim *corev1.PersistentVolumeClaim, cm *corev1.ConfigMap) *decide.Problem {
+	if config.Admits(cm, claim.Namespace) {
+		return nil
+	}
+	return decide.Problemf(reason.NamespaceNotListed, "the config %s/%s serves only claims of the "+
+		"namespaces that its key namespaces lists, and %s is not one of them",
+		cm.Namespace, cm.Name, claim.Namespace).
+		Remedyf("create the claim with another class. Or ask the administrator of the storage to add "+
+			"%s to data.namespaces of the ConfigMap", claim.Namespace)
 }
 
 // attributesProblem returns the problem that the PV of a claim cannot have its

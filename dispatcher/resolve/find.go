@@ -126,7 +126,7 @@ func (f *Resolver) nearConfig(class, namespace string) (near, remedy string) {
 // mayServe reports whether a ConfigMap is labelled for a class that exists, or lists the classes that
 // may name it.
 func (f *Resolver) mayServe(cm *corev1.ConfigMap) bool {
-	return f.Caches.Classes.Named(cm.Labels[contract.LabelStorageClass]) != nil || config.OnlyClasses(cm.Data) != nil
+	return f.Caches.Classes.Named(cm.Labels[contract.LabelStorageClass]) != nil || config.IsListing(cm)
 }
 
 // noNamedConfig says that the ConfigMap that a class names does not exist.

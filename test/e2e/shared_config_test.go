@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -49,6 +50,25 @@ func TestOneConfigServesTheClassesThatItLists(t *testing.T) {
 	data := scripted(deletes+offer, map[string]string{"classes": "*"})
 	w.edit(cm, data)
 	w.bound(unlisted)
+}
+
+// A claim of a namespace that the config does not list gets no run, until it does. What exists is
+// deleted in any case.
+func TestAConfigServesOnlyTheNamespacesThatItLists(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "namespaces")
+	data := scripted(deletes+offer, map[string]string{"namespaces": "team-a, ci-*"})
+	class, cm := w.service(data)
+	claim := w.claim(class, "data")
+	w.event(claim, "NamespaceNotListed", "its key namespaces", "add "+w.ns+" to data.namespaces")
+	w.noJob(claim, 5*time.Second)
+	data["namespaces"] = "team-a, " + w.ns[:len(w.ns)-2] + "*"
+	w.edit(cm, data)
+	w.bound(claim)
+	data["namespaces"] = "team-a"
+	w.edit(cm, data)
+	w.deleteClaim(claim)
+	w.vanished(claim)
 }
 
 // A second ConfigMap with the label of a class, as a generator of names makes it, stops nothing.
