@@ -15,7 +15,7 @@ import (
 const (
 	iocGetAttributes = 0x801c581f // FS_IOC_FSGETXATTR
 	iocSetAttributes = 0x401c5820 // FS_IOC_FSSETXATTR
-	inherited        = 0x200      // FS_XFLAG_PROJINHERIT: what is created in a directory has its project
+	inherited        = 0x200      // FS_XFLAG_PROJINHERIT: for what is created in a directory
 
 	sysQuotactlFD = 443
 	getQuota      = 0x5803<<8 | 2 // QCMD(Q_XGETQUOTA, PRJQUOTA)
@@ -47,9 +47,10 @@ type diskQuota struct {
 var projectVerb = verb{
 	name:      "project",
 	arguments: "DIR [NUMBER BYTES]",
-	does: "print the limit in bytes of DIR and all in it, by the project quotas of its file system, and fail if it has none; " +
-		"with NUMBER and BYTES set it first: DIR gets the project NUMBER, or the next that nothing has; a project that DIR has stays, as does a higher " +
-		"limit, and 0 takes the limit away",
+	does: "print the limit in bytes of DIR and all in it, by the project quotas of its file system, " +
+		"and fail if it has none; with NUMBER and BYTES set it first: DIR gets the project NUMBER, or " +
+		"the next that nothing has; a project that DIR has stays, as does a higher limit, and 0 takes " +
+		"the limit away",
 	run: project,
 }
 
@@ -193,8 +194,8 @@ func quotaOf(dir *os.File, id uint32) (diskQuota, error) {
 	return quota, nil
 }
 
-// quotactl calls quotactl_fd(2), which has no device in its arguments: a container has none. Linux has
-// had it since 5.14.
+// quotactl calls quotactl_fd(2), which has no device in its arguments: a container has none. Linux
+// has had it since 5.14.
 func quotactl(dir *os.File, command uintptr, quota *diskQuota) error {
 	_, _, errno := syscall.Syscall6(sysQuotactlFD, dir.Fd(), command, uintptr(quota.id),
 		uintptr(unsafe.Pointer(quota)), 0, 0) // #nosec G103 -- the kernel reads and writes this struct

@@ -127,10 +127,10 @@ func TestAClassWaitsForTheConfigThatItNames(t *testing.T) {
 }
 
 // A claim of a namespace that the config does not list gets no run, also while an older revision is
-// in use, and where the key comes between the Job and its start. What exists is deleted.
+// in use, and where the key comes between the Job and its start. What exists is expanded and deleted.
 func TestAConfigServesOnlyTheNamespacesThatItLists(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.SetUpGold(fakecluster.Works, "namespaces", "team-a, ci-*")
+		w.SetUpExpandableGold(fakecluster.Works, "namespaces", "team-a, ci-*")
 		list := func(change func(data map[string]string)) {
 			cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "gold", Namespace: fakecluster.ConfigNamespace}}
 			fakecluster.Update(w, fakecluster.Admin, cm, func(cm *corev1.ConfigMap) { change(cm.Data) })
@@ -157,6 +157,8 @@ func TestAConfigServesOnlyTheNamespacesThatItLists(t *testing.T) {
 			w.T.Errorf("%d runs", n)
 		}
 		w.MustEmitSome("PersistentVolumeClaim/late", "NamespaceNotListed")
+		w.requestSize("2Gi")
+		w.Until("what exists is expanded", 5*time.Minute, w.hasSize("2Gi"))
 		fakecluster.Delete(w, fakecluster.User, w.Claim("data"))
 		w.Until("its volume is deleted", time.Minute, func() bool { return len(w.Storage) == 0 })
 		list(func(data map[string]string) { delete(data, "namespaces") })

@@ -11,7 +11,8 @@ import (
 func Headings() []string {
 	return []string{
 		Provisioning, ProvisioningSucceeded, ProvisioningFailed, ContainerOutput, WaitingForConfig, AmbiguousConfig, ClassNotListed,
-		NamespaceNotListed, InvalidConfig, ConfigWarning, ServiceAccountRefused, NamespaceNotServed, ClaimLost, SelectorNotSupported, SnapshotNotSupported,
+		NamespaceNotListed, InvalidConfig, ConfigWarning, ServiceAccountRefused, NamespaceNotServed,
+		ClaimLost, SelectorNotSupported, SnapshotNotSupported,
 		DataSourceNotSupported, AttributesClassNotSupported, SourceNotFound, SourceNotBound, SourceRefused, SourceModeDiffers,
 		RunNotConfirmed, LaunchFailed, Stalled, JobSuspended, WaitingForSlot, WaitingForNode, Undoing, UndoFailed, LeftBehind,
 		VolumeInDoubt, ResultNotShown, WriteRefused, WriteFailed, Rescheduling, NodeGone, VolumeWithdrawn, VolumeDiffers, Deleting,
