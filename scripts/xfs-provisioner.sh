@@ -3,7 +3,7 @@
 # project quotas.
 #
 # Config: base-dir, the directory of the node that holds all volumes. Promises: no volume is without
-# its limit, since it is created aside, gets its limit there, and then its name; and each run may
+# its limit, since it is created aside, has its limit there, and then gets its name; and each run may
 # die at any step, and the next one finishes its work.
 set -euo pipefail
 
@@ -12,8 +12,8 @@ flex need base-dir
 base=$FLEX_BASE_DIR
 node=${FLEX_SELECTED_NODE:-}
 
-# No pod mounts what is in here: the notes of whose the volumes are, and volumes that are not
-# complete.
+# No pod mounts what is in here: the notes of whose the volumes are, a directory for the project of
+# each volume, and volumes that are not complete.
 own=$base/.xfs
 notes=$own/notes
 if [ "$1" = list ]; then
@@ -24,6 +24,10 @@ fi
 dir=$base/${FLEX_PV_NAME:?}
 note=$notes/$FLEX_PV_NAME
 aside=$own/$FLEX_PV_NAME
+
+# A pod can change the project of its own volume. So the project is read here, where no pod can
+# write. While this directory exists, no other volume gets its project.
+project=$own/projects/$FLEX_PV_NAME
 
 # With less than a block the volume could not have one file.
 size=$((${FLEX_SIZE:-0} < 1048576 ? 1048576 : FLEX_SIZE))
@@ -54,9 +58,9 @@ need_quotas() {
       "or name the nodes that have one in allowedTopologies of the class"
 }
 
-# limit DIR BYTES sets the limit of a volume, unless it has a higher one.
+# limit BYTES sets the limit of the volume, unless it has a higher one.
 limit() {
-  flex project "$1" "$first" "$2" >/dev/null
+  flex project "$project" "$first" "$1" >/dev/null
 }
 
 # need_room BYTES refuses what the node has no room for now. A limit reserves nothing.
@@ -72,16 +76,16 @@ create() {
   # The note comes before the volume: no volume is without one, so an audit knows whose it is.
   flex note "$note"
 
-  # A run that was killed may have left a volume aside. No pod has used it, and it has the project
-  # that it needs.
-  mkdir -p "$aside"
-  limit "$aside" "$size"
+  # What is created in a directory has its project. So the limit comes before the volume.
+  mkdir -p "$project"
+  limit "$size"
+  mkdir -p "$project/volume"
 
   # Pods write there as any user.
-  chmod 0777 "$aside"
+  chmod 0777 "$project/volume"
 
   # From here on it is the volume.
-  mv -T "$aside" "$dir"
+  mv -T "$project/volume" "$dir"
 }
 
 # provision creates the volume, and then the PV that names it.
@@ -113,11 +117,11 @@ expand() {
   # could lower what this one has raised.
   alone
   local now
-  now=$(flex project "$dir")
+  now=$(flex project "$project")
   if [ "$now" -lt "$size" ]; then
     need_room $((size - now))
-    limit "$dir" "$size"
-    now=$(flex project "$dir")
+    limit "$size"
+    now=$(flex project "$project")
   fi
 
   # The note has the size, which the list shows.
@@ -128,24 +132,28 @@ expand() {
   flex grown "$now"
 }
 
-# delete takes away the limit of the volume, then the volume, and last its note.
+# delete deletes the volume, then its limit and its project, and last its note.
 delete() {
   # An audit deletes what a list has named. It must be this claim's.
   [ "${FLEX_LISTED_VOLUME:-$FLEX_PV_NAME}" = "$FLEX_PV_NAME" ] ||
     flex again "the listed volume is not the claim's"
 
-  # The directory has the number of its project, so its limit goes while it exists, and when no PV
-  # can mount it any more.
+  # No PV can mount what has no name.
   alone
   if [ -d "$dir" ]; then
     flex empty "$aside"
     mv -T "$dir" "$aside"
   fi
-  [ ! -d "$aside" ] || limit "$aside" 0
   exec 9<&-
 
-  # Its pods may still write there.
+  # Its pods may still write there, so the limit holds until nothing is left.
   flex empty "$aside"
+  alone
+  if [ -d "$project" ]; then
+    limit 0
+    flex empty "$project"
+  fi
+  exec 9<&-
   rm -f "$note"
   sync -f "$base"
 }
@@ -159,6 +167,6 @@ case $verb in
     exit 64
     ;;
 esac
-mkdir -p "$notes"
+mkdir -p "$notes" "$own/projects"
 need_quotas "$verb"
 "$verb"

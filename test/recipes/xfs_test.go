@@ -41,7 +41,7 @@ func (n *node) projects() map[string]string {
 func (n *node) mustBeEmpty() {
 	n.t.Helper()
 	left, projects := strings.TrimSpace(n.left()), n.projects()
-	if left != "./.xfs\n./.xfs/notes" || len(projects) > 0 {
+	if left != "./.xfs\n./.xfs/notes\n./.xfs/projects" || len(projects) > 0 {
 		n.t.Errorf("left: %s, projects %v", left, projects)
 	}
 }
@@ -107,6 +107,27 @@ func TestXFSVolumesShareNoProject(t *testing.T) {
 	}
 }
 
+// A pod that runs as root can give its volume the project of another one. That changes what counts
+// for which limit, but no limit.
+func TestXFSChangesNoLimitOfAnotherVolume(t *testing.T) {
+	n := newXFS(t)
+	one, other := claim{uid: number(1), size: 16 * mib}, claim{uid: number(2), size: 32 * mib}
+	n.want(0, "provision", one)
+	n.want(0, "provision", other)
+	n.runs("xfs_quota", "-x", "-c", "project -s -p "+n.path(one)+" 2147483650", n.base)
+	one.size = 64 * mib
+	n.want(0, "expand", one, grownTo(64*mib))
+	if got, want := n.projects(), "map[2147483649:65536 2147483650:32768]"; fmt.Sprint(got) != want {
+		t.Errorf("the limits are %v, want %v", got, want)
+	}
+	n.want(0, "delete", one)
+	if got, want := n.projects(), "map[2147483650:32768]"; fmt.Sprint(got) != want {
+		t.Errorf("the limits are %v, want %v", got, want)
+	}
+	n.want(0, "delete", other)
+	n.mustBeEmpty()
+}
+
 func TestXFSRefusesWhatItCannotCreate(t *testing.T) {
 	n := newXFS(t)
 	c := claim{uid: number(1), size: 64 * mib}
@@ -154,6 +175,11 @@ func TestXFSRunsCanBeKilledAtAnyCall(t *testing.T) {
 		n.want(0, "provision", c)
 		return c
 	}, func(c claim, at string) {
+		for _, path := range []string{n.path(c), n.base + "/.xfs/" + c.pv()} {
+			if _, err := os.Stat(path); err == nil && len(n.projects()) != 1 {
+				t.Errorf("%s: there is %s, and the limits are %v", at, path, n.projects())
+			}
+		}
 		n.want(0, "delete", c)
 		if n.mustBeEmpty(); t.Failed() {
 			t.Fatal(at)
