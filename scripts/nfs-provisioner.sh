@@ -1,12 +1,13 @@
 #!/bin/bash
 # A provisioner for an NFS export, which its pods mount at /export: a directory for each claim. With
-# quota: btrfs its pods are root on the server, /export is the server's btrfs, and a claim has a
-# subvolume there with its size as the limit. Without, the server must limit sizes by its own
-# quotas, and must map all users to one (all_squash), or deletes would fail.
+# quota: btrfs or quota: xfs its pods are root on the server, /export is the server's own file
+# system, and a claim has a subvolume or a project there with its size as the limit. Without, the
+# server must limit sizes by its own quotas, and must map all users to one (all_squash), or deletes
+# would fail.
 #
 # Config: nfs-server, nfs-path and quota. Parameters of the class: directory and directory-mode.
-# Promises: no subvolume is without its limit; and each run may die at any step, and the next one
-# finishes its work.
+# Promises: with quota no volume is without its limit; and each run may die at any step, and the
+# next one finishes its work.
 set -euo pipefail
 
 # What an administrator can write wrongly is refused before anything is created.
@@ -20,8 +21,8 @@ case $below in
 esac
 [[ $mode =~ ^[0-7]{3,4}$ ]] ||
   flex misconfigured "the parameter directory-mode is $mode: it must be octal"
-[[ $quota =~ ^(none|btrfs)$ ]] ||
-  flex misconfigured "quota is $quota: it must be btrfs, or absent"
+[[ $quota =~ ^(none|btrfs|xfs)$ ]] ||
+  flex misconfigured "quota is $quota: it must be btrfs or xfs, or absent"
 
 # One part of the path comes from the administrator (the class's parameter directory), the other
 # from the dispatcher (pvc-UID). No text of a user is part of it.
@@ -31,18 +32,34 @@ dir=/export/$place
 # A subvolume has this name until it has its limit. No PV has such a name.
 aside=/export/$below/.new-$FLEX_PV_NAME
 
+# On XFS what is in this directory has the project of the volume, which no other volume gets while
+# it exists. Its number has 31 bits of the UID, or is the next one that nothing has.
+project=/export/$below/.project-$FLEX_PV_NAME
+uid=${FLEX_PV_NAME#pvc-}
+first=$((16#${uid:0:8} | 1 << 31))
+
 # With a limit below 128 KiB a subvolume cannot have one file: btrfs counts its own blocks.
 size=$((${FLEX_SIZE:-0} < 1048576 ? 1048576 : FLEX_SIZE))
 
-# need_quotas turns on the quotas of the server's btrfs. Where there is no btrfs, nothing can be
-# created, and an administrator reads why. A volume that exists is not lost then, only not mounted:
-# its delete or its growth is tried again.
+# need_quotas turns on the quotas of the server's btrfs, and looks for those of its XFS. Where there
+# are none, nothing can be created, and an administrator reads why. A volume that exists is not lost
+# then, only not mounted: its delete or its growth is tried again.
 need_quotas() {
   local verdict=again
   [ "$1" != provision ] || verdict=misconfigured
-  flex quota /export ||
-    flex "$verdict" "the server's /export is not on btrfs:" \
-      "an administrator has to mount one there"
+  case $quota in
+    btrfs)
+      flex quota /export ||
+        flex "$verdict" "the server's /export is not on btrfs:" \
+          "an administrator has to mount one there"
+      ;;
+    xfs)
+      mkdir -p "/export/$below"
+      flex project "/export/$below" >/dev/null ||
+        flex "$verdict" "no directory in the server's /export can have a limit of its own:" \
+          "an administrator has to mount an XFS there with prjquota"
+      ;;
+  esac
 }
 
 # alone waits for what the other runs of the server change, and keeps them waiting until file 9 is
@@ -94,6 +111,17 @@ create_subvolume() {
   mv -T "$aside" "$dir"
 }
 
+# create_project does the same on XFS. What is created in a directory has its project, so the limit
+# comes before the volume.
+create_project() {
+  need_room "$size"
+  mkdir -p "$project"
+  flex project "$project" "$first" "$size" >/dev/null
+  mkdir -p "$project/volume"
+  chmod "$mode" "$project/volume"
+  mv -T "$project/volume" "$dir"
+}
+
 # provision creates the volume, and then the PV that names it.
 provision() {
   # A delete needs no address, so these two keys are read here.
@@ -129,6 +157,14 @@ provision() {
       # Without this, a power cut could leave a PV without its volume.
       btrfs filesystem sync /export
       ;;
+    xfs)
+      alone
+      [ -d "$dir" ] || create_project
+      exec 9<&-
+      [ -d "$project" ] ||
+        flex again "$FLEX_PV_NAME is a directory without a limit: an administrator must delete it"
+      sync -f /export
+      ;;
   esac
 
   # The PV comes last, since a claim is bound to it at once: the directory must be there by then.
@@ -136,7 +172,8 @@ provision() {
   flex pv '{"spec":{"nfs":{"server":"'"$FLEX_NFS_SERVER"'","path":"'"$path"'"}}}'
 }
 
-# expand raises the limit, and never lowers it: an earlier run may have raised it to more.
+# expand raises the limit of a subvolume, and never lowers it: an earlier run may have raised it to
+# more.
 expand() {
   # Without the volume there is nothing to grow, and nothing is created in its place.
   [ -d "$dir" ] || flex again "the volume does not exist: an administrator must look for it"
@@ -163,6 +200,22 @@ expand() {
   flex grown "$now"
 }
 
+# expand_project does the same on XFS.
+expand_project() {
+  [ -d "$dir" ] || flex again "the volume does not exist: an administrator must look for it"
+  [ -d "$project" ] ||
+    flex misconfigured "$FLEX_PV_NAME is a directory without a limit: it cannot grow"
+  alone
+  local now
+  now=$(flex project "$project")
+  if [ "$now" -lt "$size" ]; then
+    need_room $((size - now))
+    now=$(flex project "$project" "$first" "$size")
+  fi
+  sync -f /export
+  flex grown "$now"
+}
+
 # delete removes the volume, and what a run that was killed has left aside.
 delete() {
   # A delete may come before the first provision, and must succeed then.
@@ -179,15 +232,27 @@ delete() {
     # them. If this fails, the next delete does it.
     btrfs qgroup clear-stale /export || true
   fi
+
+  if [ "$quota" = xfs ]; then
+    # The limit holds until nothing is left of the volume. No earlier run raises it afterwards.
+    alone
+    if [ -d "$project" ]; then
+      flex project "$project" "$first" 0 >/dev/null
+      flex empty "$project"
+    fi
+    exec 9<&-
+    sync -f /export
+  fi
 }
 
 [ "$quota" = none ] || need_quotas "$1"
 case $1/$quota in
   provision/*) provision ;;
   expand/btrfs) expand ;;
+  expand/xfs) expand_project ;;
   delete/*) delete ;;
   *)
-    echo "this script supports the verbs provision and delete, and with quota: btrfs expand, not $1"
+    echo "this script supports the verbs provision and delete, and with quota: expand, not $1"
     exit 64
     ;;
 esac

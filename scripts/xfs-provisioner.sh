@@ -3,8 +3,8 @@
 # project quotas.
 #
 # Config: base-dir, the directory of the node that holds all volumes. Promises: no volume is without
-# its limit, since it is created aside, has its limit there, and then gets its name; and each run may
-# die at any step, and the next one finishes its work.
+# its limit, since it is created aside, has its limit there, and then gets its name; and each run
+# may die at any step, and the next one finishes its work.
 set -euo pipefail
 
 # A config without the key is for an administrator. It is reported before anything is created.

@@ -121,7 +121,7 @@ func TestNFSOnBtrfsRefusesWhatItCannotCreate(t *testing.T) {
 	}{
 		{"FLEX_VOLUME_MODE", "Block", 65, "request volumeMode Filesystem"},
 		{"FLEX_SIZE", "8589934592", 73, "less than 8589934592 bytes free"},
-		{"FLEX_QUOTA", "xfs", 78, "quota is xfs"},
+		{"FLEX_QUOTA", "zfs", 78, "quota is zfs"},
 		{"FLEX_DIRECTORY", "../etc", 78, "must be below the export"},
 	} {
 		c := exported(20+i, 64*mib)
