@@ -7,6 +7,7 @@
 #                      (short, or none with E2E_RUN)
 #   MODE, BACKENDS     of Cinder (test/cinder/up.sh); CINDER_LOGIN: as whom (hack/cinder-secret.sh)
 #   FLEX_DEPLOY    another kustomization than test/e2e/deploy
+#   E2E_GUESTS=1   with two emulated machines (test/vm): node9 of the cluster, and a box
 #   KEEP=1         leaves both up; what was up before is left up always
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
@@ -58,6 +59,18 @@ mount_pvs() {
   (cd test/cluster && CGO_ENABLED=0 GOFLAGS=-buildvcs=false GOWORK=off go test -trimpath -vet=off -count=1 ./mounts)
 }
 
+# guests: emulated machines. Their kernel is Debian's, whatever the machine has. The pods of runs log
+# in to the box.
+guests() {
+  local node
+  hack/deps.sh qemu-system-x86_64:qemu-system-x86
+  test/vm/up.sh box node
+  test/cluster/node.sh up 9
+  for node in $(nodes_known); do
+    test/vm/ssh.sh box ip route replace "$KUBE_PODS.$node.0/24" via "$(node_addr "$node")"
+  done
+}
+
 leftovers() { test/cluster/leftovers.sh; }
 
 # why: the tests that failed, or were not at their end when the time was; what a suite said; else nothing.
@@ -93,6 +106,7 @@ canary_is_seen() {
 # Whatever was up before is left up, with what was deployed there: then there is nothing to compare.
 down() {
   local part
+  [ -z "${E2E_GUESTS:-}" ] || test/cluster/node.sh down 9
   for part in "${OURS[@]}"; do "test/$part/down.sh"; done
   [ ${#OURS[@]} = 2 ] || return 0
   canary_is_seen
@@ -136,6 +150,7 @@ doing="before the tests"
 # Without this gate the API server drops the namespace of a claim's dataSourceRef.
 FLEX_APISERVER_FLAGS="--feature-gates=CrossNamespaceVolumeDataSource=true ${FLEX_APISERVER_FLAGS:-}" up cluster "$LAB_KUBECONFIG"
 up cinder "$LAB_STATE/cinder/settings"
+[ -z "${E2E_GUESTS:-}" ] || guests
 FLEX_DEPLOY=${FLEX_DEPLOY:-test/e2e/deploy} hack/deploy.sh
 doing="in the tests"
 run_tests

@@ -14,7 +14,7 @@ make_keys() {
   user scheduler system:kube-scheduler
   user proxy system:kube-proxy
   local n
-  for n in $(seq "$1"); do user "node$n" "system:node:node$n" '"system:nodes"'; done
+  for n in $(seq "$1") 9; do user "node$n" "system:node:node$n" '"system:nodes"'; done
 }
 
 # user FILE NAME [GROUPS]: kubeconfig/FILE.conf and a line for --token-auth-file.

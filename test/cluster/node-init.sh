@@ -9,6 +9,8 @@ set -euo pipefail
 . "$CLUSTER/cgroup.sh"
 # shellcheck source=node-config.sh
 . "$CLUSTER/node-config.sh"
+# shellcheck source=node-programs.sh
+. "$CLUSTER/node-programs.sh"
 
 trap 'echo "node-init.sh: line $LINENO failed" >&2' ERR
 set -E
@@ -60,23 +62,6 @@ shield_sysctls() {
 set_sysctls() {
   sysctl -qw net.ipv4.ip_forward=1
   [ ! -e /proc/sys/net/bridge/bridge-nf-call-iptables ] || sysctl -qw net.bridge.bridge-nf-call-iptables=1
-}
-
-start_containerd() {
-  containerd --config "$DIR/containerd.toml" >"$KUBE_DIR/log/containerd$NODE.log" 2>&1 &
-  wait_for 30 ctr version >/dev/null 2>&1 || die "containerd did not answer"
-  ctr -n k8s.io images import --local "$LAB_CACHE/images/pause.tar" >/dev/null
-}
-
-start_kubelet() {
-  kubelet --config "$DIR/kubelet.yaml" --kubeconfig "$KUBE_DIR/kubeconfig/node$NODE.conf" \
-    --hostname-override="node$NODE" --node-ip="$(node_addr "$NODE")" \
-    --node-labels="topology.kubernetes.io/region=lab,topology.kubernetes.io/zone=zone$NODE" \
-    >"$KUBE_DIR/log/kubelet$NODE.log" 2>&1 &
-}
-
-start_proxy() {
-  kube-proxy --config "$DIR/proxy.yaml" >"$KUBE_DIR/log/kube-proxy$NODE.log" 2>&1 &
 }
 
 hostname "node$NODE"

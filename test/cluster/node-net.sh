@@ -3,7 +3,7 @@
 # The host itself gets no link, no route and no rule.
 
 make_node_net() { # NODE
-  local node=$1 ns addr other
+  local node=$1 ns addr
   ns=$(node_netns "$node") addr=$(node_addr "$node")
   ip netns add "$ns"
   ip -n "$LAB_NETNS" link add "flex$node" type veth peer name eth0 netns "$ns"
@@ -13,12 +13,28 @@ make_node_net() { # NODE
   ip -n "$ns" link set eth0 up
   # Service addresses need some route before they are translated; storage and API server are on the bridge.
   ip -n "$ns" route add default via "$LAB_ADDR"
-  ip -n "$LAB_NETNS" route replace "$KUBE_PODS.$node.0/24" via "$addr"
+  make_pod_routes "$node"
+}
+
+# make_pod_routes NODE: between its pods, those of the others, and the storage.
+make_pod_routes() {
+  local other
+  ip -n "$LAB_NETNS" route replace "$KUBE_PODS.$1.0/24" via "$(node_addr "$1")"
   for other in $(nodes_known); do
-    if [ "$other" = "$node" ] || [ ! -e "/run/netns/$(node_netns "$other")" ]; then continue; fi
-    ip -n "$ns" route replace "$KUBE_PODS.$other.0/24" via "$(node_addr "$other")"
-    ip -n "$(node_netns "$other")" route replace "$KUBE_PODS.$node.0/24" via "$addr"
+    [ "$other" != "$1" ] || continue
+    route_to_pods "$1" "$other"
+    route_to_pods "$other" "$1"
   done
+}
+
+# route_to_pods NODE OTHER: the way of the first node to the pods of the other.
+route_to_pods() {
+  local route=("$KUBE_PODS.$2.0/24" via "$(node_addr "$2")")
+  if [ "$1" = 9 ]; then
+    in_vm node ip route replace "${route[@]}"
+  elif [ -e "/run/netns/$(node_netns "$1")" ]; then
+    ip -n "$(node_netns "$1")" route replace "${route[@]}"
+  fi
 }
 
 # A namespace that is deleted takes its links along, but only after its last process has ended and the

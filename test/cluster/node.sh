@@ -3,6 +3,7 @@
 # node.sh kill NODE           end it as a power cut does: its disks stay, and `up` boots it again
 # node.sh exec NODE CMD...    run a command inside it, as root
 # node.sh btrfs NODE          mount a btrfs of 2 GiB, on a file, where the recipes have the volumes of a node
+# Node 9 is the guest `node` of test/vm, an emulated machine with a kernel of its own.
 set -euo pipefail
 # shellcheck source=env.sh
 . "$(dirname "$(readlink -f "$0")")/env.sh"
@@ -12,6 +13,8 @@ set -euo pipefail
 . "$CLUSTER/node-config.sh"
 # shellcheck source=node-net.sh
 . "$CLUSTER/node-net.sh"
+# shellcheck source=../vm/env.sh
+. "$CLUSTER/../vm/env.sh"
 
 # Not `ip netns exec`: that mounts a new /sys, and would hide /sys/fs/cgroup.
 # slave: what the host unmounts is unmounted here as well; what the node mounts stays its own.
@@ -23,6 +26,35 @@ node_up() {
   lab_start "$KUBE_DIR" "node$node" nsenter --net="/run/netns/$(node_netns "$node")" \
     unshare --mount --propagation slave --pid --fork --kill-child=SIGKILL --mount-proc --uts --ipc \
     "$CLUSTER/node-init.sh" "$node"
+}
+
+# guest_up: by 9p the guest has the folders of the machine at the same places.
+guest_up() {
+  local folder
+  "$VM/up.sh" node
+  ! in_vm node systemctl is-active -q flex-node || return 0
+  mkdir -p "$(node_dir 9)"
+  for folder in test:"$(readlink -f "$VM/..")" cache:"$LAB_CACHE" state:"$LAB_STATE"; do
+    in_vm node "mkdir -p ${folder#*:} && mount -t 9p -o trans=virtio,msize=524288 \
+      ${folder%%:*} ${folder#*:}"
+  done
+  make_pod_routes 9
+  in_vm node systemd-run -q --unit=flex-node -p Delegate=yes --setenv="FLEX_LAB_CACHE=$LAB_CACHE" \
+    --setenv="KUBE=$KUBE" "$CLUSTER/node-guest.sh"
+  wait_for 400 guest_ready || die "node9 is not ready after 400 s: see $KUBE_DIR/log"
+  say "node9 is ready"
+}
+
+guest_ready() {
+  "$CLUSTER/kubectl.sh" wait --for=condition=Ready --timeout=10s node/node9 >/dev/null 2>&1
+}
+
+# guest_exec CMD...: its own login shell reads the command.
+guest_exec() { in_vm node "PATH=$KUBE_DIR/bin:\$PATH $(printf '%q ' "$@")"; }
+
+guest_down() {
+  "$VM/down.sh"
+  rm -rf --one-file-system "$(node_dir 9)"
 }
 
 node_down() {
@@ -69,10 +101,13 @@ node_btrfs() {
 }
 
 case ${1:-}:${2:-} in
+  up:9) lab_lock && guest_up ;;
+  down:9) lab_lock && guest_down ;;
+  exec:9) shift 2 && guest_exec "$@" ;;
   up:[1-9]) lab_lock && node_up "$2" ;;
   down:[1-9]) lab_lock && node_down "$2" ;;
   kill:[1-9]) lab_lock && node_kill "$2" ;;
   exec:[1-9]) shift && node_exec "$@" ;;
   btrfs:[1-9]) node_btrfs "$2" ;;
-  *) sed -n '2,5s/^# //p' "$0" >&2; exit 64 ;;
+  *) sed -n '2,6s/^# //p' "$0" >&2; exit 64 ;;
 esac

@@ -47,7 +47,7 @@ image() {
   cp "$root"/boot/initrd.img-* "$NEW/initrd.img"
   cp "$root/etc/ssh/ssh_host_ed25519_key.pub" "$NEW/host-key.pub"
   rm "$root"/boot/{vmlinuz,initrd.img}-*
-  truncate -s 3G "$NEW/root.img"
+  truncate -s 8G "$NEW/root.img"
   mkfs.ext4 -q -d "$root" "$NEW/root.img"
   rm -rf --one-file-system "$root"
 }

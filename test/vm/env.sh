@@ -9,11 +9,12 @@ export VM_IMAGE=$LAB_CACHE/vm  # what build.sh has built
 export VM_DIR=$LAB_STATE/vm    # keys, disks, logs; removed by down.sh
 export VM_LIMIT=${VM_LIMIT:-60m} # a guest that is forgotten ends itself
 
-# vm_addr NAME: the address of a guest on kbr0. Nodes of the cluster are 10.250.0.11 and more.
+# vm_addr NAME: the address of a guest on kbr0. That of node is node9's of the cluster, which it can
+# become (test/cluster/node.sh up 9).
 vm_addr() {
   case $1 in
     box) echo 10.250.0.41 ;;
-    node) echo 10.250.0.42 ;;
+    node) echo 10.250.0.19 ;;
     *) die "there is no guest $1: box or node" ;;
   esac
 }

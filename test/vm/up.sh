@@ -4,7 +4,8 @@
 # slower than the machine: it shows how things behave, never how fast.
 #
 # A guest writes to its own copy of the image, which is as long as the guest: a reboot keeps it.
-# Its second disk, /dev/vdb, is an empty file of 4 GiB. After VM_LIMIT it ends by itself.
+# Its second disk, /dev/vdb, is an empty file of 4 GiB. After VM_LIMIT it ends by itself. It can
+# mount three folders of the machine by 9p, by their names there: test, LAB_CACHE, LAB_STATE.
 set -euo pipefail
 # shellcheck source=env.sh
 . "$(dirname "$(readlink -f "$0")")/env.sh"
@@ -28,19 +29,26 @@ add_tap() {
   ip -n "$LAB_NETNS" link set "$tap" master kbr0 up
 }
 
+# share TAG DIR [OPTIONS]: the arguments of qemu for a folder that the guest can mount.
+share() {
+  echo "-virtfs local,id=$1,path=$2,mount_tag=$1,security_model=none,multidevs=remap${3:-}"
+}
+
 # start NAME: its root disk is a snapshot, whose changes are in a file of TMPDIR without a name.
 # systemd reads address, name and key: the first two from the kernel's command line, the last from
 # the firmware.
 start() {
   local name=$1
-  local addr disk=$VM_DIR/$1.img
+  local addr disk=$VM_DIR/$1.img shares
   local -x TMPDIR=$VM_DIR
   addr=$(vm_addr "$name")
   add_tap "$name"
   rm -f "$disk"
   truncate -s 4G "$disk"
+  read -ra shares < <(echo "$(share test "$VM/.." ,readonly=on)" \
+    "$(share cache "$LAB_CACHE" ,readonly=on)" "$(share state "$LAB_STATE")")
   lab_start "$VM_DIR" "$name" nsenter --net="/run/netns/$LAB_NETNS" timeout -k 10 "$VM_LIMIT" \
-    qemu-system-x86_64 -accel tcg,thread=multi -cpu max -smp 2 -m 1024 -nodefaults -display none \
+    qemu-system-x86_64 -accel tcg,thread=multi -cpu max -smp 2 -m 1536 -nodefaults -display none \
     -kernel "$VM_IMAGE/vmlinuz" -initrd "$VM_IMAGE/initrd.img" \
     -append "root=/dev/vda rw console=ttyS0 net.ifnames=0 panic=10 mitigations=off quiet \
       systemd.hostname=$name ip=$addr::$LAB_ADDR:255.255.255.0:$name:eth0:off" \
@@ -50,7 +58,7 @@ start() {
     -drive "file=$VM_IMAGE/root.img,if=virtio,format=raw,snapshot=on" \
     -drive "file=$disk,if=virtio,format=raw" \
     -netdev "tap,id=lab,ifname=$(vm_tap "$name"),script=no,downscript=no" \
-    -device "virtio-net-pci,netdev=lab,mac=02:fe:00:00:01:${addr##*.}" -device virtio-rng-pci \
+    "${shares[@]}" -device "virtio-net-pci,netdev=lab,mac=02:fe:00:00:01:${addr##*.}" -device virtio-rng-pci \
     -serial "file:$VM_DIR/log/$name.serial"
 }
 

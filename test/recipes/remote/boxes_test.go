@@ -23,7 +23,7 @@ import (
 const guestsDirectory = "RECIPES_VM"
 
 // The addresses of the guests, as test/vm/env.sh has them.
-var guests = map[string]string{"box": "10.250.0.41", "node": "10.250.0.42"}
+var guests = map[string]string{"box": "10.250.0.41", "node": "10.250.0.19"}
 
 // asking is how long a guest may take for one thing. It is emulated, on a machine that is busy.
 const asking = 10 * time.Minute
