@@ -171,10 +171,10 @@ func (w *world) configured(name string, data map[string]string) {
 // overSSH serves a recipe by the box. With the Secret NAME-denied the box refuses its key.
 func (w *world) overSSH(name string, data map[string]string) {
 	w.t.Helper()
-	w.logsInToBox(name, filepath.Join(labState(), "cinder/box/key"))
+	w.logsInToBox(name, inBox("key"), inBox("known_hosts"))
 	other := filepath.Join(w.t.TempDir(), "key")
 	w.runsIn(".", "ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", other)
-	w.logsInToBox(name+"-denied", other)
+	w.logsInToBox(name+"-denied", other, inBox("known_hosts"))
 	w.apply(name)
 	data["box"] = "root@" + boxAddress
 	w.configured(name, data)

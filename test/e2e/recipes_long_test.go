@@ -53,11 +53,11 @@ sync
 echo grown
 sleep 3600`
 
-// growsWhileMounted fills a claim's volume on node1, expands the claim, and waits until the pod that
+// growsWhileMounted fills a claim's volume on a node, expands the claim, and waits until the pod that
 // has it mounted has room.
-func (w *world) growsWhileMounted(claim *corev1.PersistentVolumeClaim, mebibytes int, size string) {
+func (w *world) growsWhileMounted(node string, claim *corev1.PersistentVolumeClaim, mebibytes int, size string) {
 	w.t.Helper()
-	w.pod(writable(shell("filler", "node1", fmt.Sprintf(fills, mebibytes), claim)))
+	w.pod(writable(shell("filler", node, fmt.Sprintf(fills, mebibytes), claim)))
 	w.printed("filler", "full")
 	w.bound(claim)
 	w.ask(claim, size)
@@ -72,7 +72,7 @@ func TestRecipeBtrfs(t *testing.T) {
 	w.hasBtrfs("1")
 	w.apply("btrfs")
 	claim := w.claim("btrfs", "data", ofSize("100Mi"))
-	w.growsWhileMounted(claim, 200, "300Mi")
+	w.growsWhileMounted("node1", claim, 200, "300Mi")
 
 	clone := w.claim("btrfs", "clone", ofSize("300Mi"), from("data"))
 	equal(t, "the file in the clone", w.read(clone, "node1", "cat /data/file; echo changed >/data/file"), "kept\n")
@@ -156,7 +156,7 @@ func TestRecipeLoop(t *testing.T) {
 	w := newWorld(t, "loop")
 	w.attaches()
 	claim := w.claim(withXFS(w), "data", ofSize("400Mi"))
-	w.growsWhileMounted(claim, 450, "600Mi")
+	w.growsWhileMounted("node1", claim, 450, "600Mi")
 	w.deletePods("filler")
 
 	w.whenDone(func() { w.restore("1") })
@@ -265,17 +265,20 @@ func (w *world) hasBox() {
 	w.box("up")
 }
 
-// logsInToBox makes the Secret of a recipe over ssh, with the key in a file.
-func (w *world) logsInToBox(name, key string) {
+// logsInToBox makes the Secret of a recipe over ssh, with the files of a key and of the box's name.
+func (w *world) logsInToBox(name, key, knownHosts string) {
 	w.t.Helper()
 	files := map[string]string{"chap": "a secret of this test"}
-	for file, path := range map[string]string{"key": key, "known_hosts": filepath.Join(labState(), "cinder/box/known_hosts")} {
+	for file, path := range map[string]string{"key": key, "known_hosts": knownHosts} {
 		content, err := os.ReadFile(path)
 		w.must(err, "read what logs in to the box")
 		files[file] = string(content)
 	}
 	w.login(name, files)
 }
+
+// inBox is the path of a file of the box of test/cinder/san.sh.
+func inBox(file string) string { return filepath.Join(labState(), "cinder/box", file) }
 
 func (w *world) box(what string) {
 	w.t.Helper()
@@ -298,6 +301,12 @@ const boxAddress = "10.250.0.3"
 func (w *world) growsOnNode(node string, pv *corev1.PersistentVolume, size string) {
 	w.t.Helper()
 	w.mustOnNode(node, "xfs_growfs $(grep ' xfs ' /proc/mounts | grep -m 1 "+pv.Spec.ISCSI.IQN+" | cut -d ' ' -f 2)")
+	w.saysFileSystemHas(pv, size)
+}
+
+// saysFileSystemHas notes on the PV how large an administrator has made the file system.
+func (w *world) saysFileSystemHas(pv *corev1.PersistentVolume, size string) {
+	w.t.Helper()
 	done := fmt.Sprintf(`{"metadata": {"annotations": {"flex-provisioner.io/file-system-size": %q}}}`, size)
 	_, err := kube.CoreV1().PersistentVolumes().Patch(w.ctx(), pv.Name, types.MergePatchType, []byte(done), metav1.PatchOptions{})
 	w.must(err, "say that the file system was grown")
@@ -308,7 +317,7 @@ func (w *world) growsOnNode(node string, pv *corev1.PersistentVolume, size strin
 func TestRecipeISCSITarget(t *testing.T) {
 	w := newWorld(t, "iscsi-target")
 	w.hasBox()
-	w.logsInToBox("iscsi-target", filepath.Join(labState(), "cinder/box/key"))
+	w.logsInToBox("iscsi-target", inBox("key"), inBox("known_hosts"))
 	w.apply("iscsi-target")
 	w.class(w.ns, expandable, parameter("fsType", "xfs")) // as the loop's
 	w.copyOf(w.exampleConfig("iscsi-target", "iscsi-target"), func(data map[string]string) {
