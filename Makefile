@@ -125,7 +125,8 @@ lint: ## golangci-lint, shellcheck
 	for page in docs/recipes/*.md; do hack/run-docs.sh --check "$$page" || exit; done
 
 .PHONY: check
-check: deps lint chart ## lint, format, go.mod and the rendered chart: everything a machine can tell without running the programs
+check: deps lint chart ## lint, format, go.mod, subjects of commits and the rendered chart: everything a machine can tell without running the programs
+	hack/check-commits.sh
 	$(TOOL) golangci-lint fmt --diff
 	hack/check-monitoring.sh
 	go mod tidy -diff
