@@ -47,7 +47,7 @@ func TestEachPageOfTheDocsIsListedOnce(t *testing.T) {
 		}
 	}
 	slices.Sort(listed)
-	pages := []string{"ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "deploy/chart/README.md"}
+	pages := []string{"ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "QUICKSTART.md", "SECURITY.md", "deploy/chart/README.md"}
 	for _, page := range tracked(t, ".md") {
 		if strings.HasPrefix(page, "docs/") && page != "docs/README.md" || page == "findings/README.md" {
 			pages = append(pages, page)
