@@ -74,7 +74,7 @@ func (s *schema) leaves(t *testing.T, prefix string, into map[string]bool) {
 	t.Helper()
 	for name, one := range s.Properties {
 		switch path := prefix + name; {
-		case path == "global": // Helm's own
+		case path == "global", path == "enabled": // Helm's own, and that of a chart which depends on this one
 		case one.AdditionalProperties == false:
 			one.leaves(t, path+".", into)
 		default:
