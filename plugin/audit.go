@@ -20,8 +20,11 @@ func auditCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "audit",
 		Short: "Find orphaned volumes, PersistentVolumes, Secrets and Jobs",
-		Long: "audit does what flex-dispatcher audit does, with the namespaces and permissions of the dispatcher's Deployment. It prints each finding with the command that\n" +
-			"corrects it. With --storage it also lists storages, by Jobs. Without --fix it changes nothing.",
+		Long: "audit does what flex-dispatcher audit does, with the namespaces and permissions of the\n" +
+			"dispatcher's Deployment. It prints each finding with the command that corrects it. With\n" +
+			"--storage it also lists storages, by Jobs. Without --fix it changes nothing.",
+		Example: "  kubectl flex audit\n  kubectl flex audit --storage=gold\n" +
+			"  kubectl flex audit --storage=gold --fix=VOLUME",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := a.Check(); err != nil {
@@ -73,8 +76,10 @@ func uninstallCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "uninstall",
 		Short: "List the volumes that remain in the storage, and with --yes remove every finalizer",
-		Long:  "uninstall does what flex-dispatcher uninstall does. Run it after the dispatcher's Deployment was deleted, and before you delete its namespaces.",
-		Args:  cobra.NoArgs,
+		Long: "uninstall does what flex-dispatcher uninstall does. Run it after the dispatcher's\n" +
+			"Deployment was deleted, and before you delete its namespaces.",
+		Example: "  kubectl flex uninstall\n  kubectl flex uninstall --yes",
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, _, err := c.connect()
 			if err != nil {

@@ -55,13 +55,19 @@ func Command(now func() time.Time) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "kubectl-flex",
 		Short: "Understand the claims and classes of flex-provisioner",
-		Long: "kubectl flex says why a claim is as it is, and how the classes of flex-provisioner do. What it says is what the dispatcher decides from the same objects.\n" +
-			"The exit code is 0 if all is well or at work, 1 if something is wrong, and 2 if the command could not look, or did not do its work.",
+		Long: "kubectl flex says why a claim is as it is, and how the classes of flex-provisioner do.\n" +
+			"What it says is what the dispatcher decides from the same objects. The exit code is 0 if\n" +
+			"all is well or at work, 1 if something is wrong, and 2 if the command could not look, or\n" +
+			"did not do its work.",
 		Annotations:  map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl flex"},
 		Version:      version.Get().String(),
 		SilenceUsage: true, SilenceErrors: true,
 	}
-	cmd.AddCommand(whyCommand(now), statusCommand(now), logsCommand(), retryCommand(), newCommand(), tryCommand(), validateCommand(), renderCommand(), historyCommand(now), moveCommand(), auditCommand(), uninstallCommand(), conformCommand())
+	// The flags of client-go have sentences of 200 columns. The commands inherit the template.
+	cmd.SetUsageTemplate(strings.ReplaceAll(cmd.UsageTemplate(), ".FlagUsages ", ".FlagUsagesWrapped 100 "))
+	cmd.AddCommand(whyCommand(now), statusCommand(now), logsCommand(), retryCommand(), newCommand(),
+		tryCommand(), validateCommand(), renderCommand(), historyCommand(now), moveCommand(), auditCommand(),
+		uninstallCommand(), conformCommand())
 	return cmd
 }
 
@@ -144,8 +150,9 @@ func whyCommand(now func() time.Time) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "why CLAIM|pv/NAME",
 		Short: "Say why a claim or a PersistentVolume is as it is, and what happens next",
-		Long: "why prints the chain from a claim to its volume: the config, each Job with its outcome, the cause of a failure, its remedy and the next step.\n" +
-			"A user who may not read Jobs sees what the claim and its events say.",
+		Long: "why prints the chain from a claim to its volume: the config, each Job with its outcome,\n" +
+			"the cause of a failure, its remedy and the next step. A user who may not read Jobs sees\n" +
+			"what the claim and its events say.",
 		Example: "  kubectl flex why data -n shop\n  kubectl flex why pv/pvc-6f0c3b1e-2d4a-4c8e-9a57-0b1c2d3e4f50",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

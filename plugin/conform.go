@@ -40,8 +40,10 @@ func conformCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "conform CLASS",
 		Short: "Test whether the image of a class keeps the contract",
-		Long: "conform creates claims of the class in a namespace of its own, kills pods of their Jobs, and says of each promise of the contract whether the image keeps it.\n" +
-			"It needs a cluster in which the class is served, and deletes what it has created. The exit code is 1 if a promise is broken, and 2 if one has failed or none is kept.",
+		Long: "conform creates claims of the class in a namespace of its own, kills pods of their Jobs,\n" +
+			"and says of each promise of the contract whether the image keeps it. It needs a cluster\n" +
+			"in which the class is served, and deletes what it has created. The exit code is 1 if a\n" +
+			"promise is broken, and 2 if one has failed or none is kept.",
 		Example: "  kubectl flex conform gold\n  kubectl flex conform gold --mount=registry.example/busybox:1 --provoke=provoke.txt",
 		Args:    cobra.ExactArgs(1),
 		RunE:    func(cmd *cobra.Command, args []string) error { return c.run(cmd, args[0]) },

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -39,6 +40,46 @@ func TestEachCommandIsDocumented(t *testing.T) {
 	for _, flag := range []string{"kubeconfig", "context", "namespace", "as"} {
 		if !shown[flag] {
 			t.Errorf("no command has the flag --%s of kubectl", flag)
+		}
+	}
+}
+
+// An example is what people copy, and so names commands and flags that exist.
+func TestEachCommandHasAnExample(t *testing.T) {
+	for _, cmd := range plugin.Command(time.Now).Commands() {
+		found := false
+		for line := range strings.Lines(cmd.Example) {
+			if !strings.HasPrefix(line, "  kubectl ") {
+				t.Errorf("%s: the line %q of its example is no command", cmd.Name(), line)
+			}
+			for _, m := range command.FindAllStringSubmatch(line, -1) {
+				found = found || m[1] == cmd.Name()
+				checkCommand(t, "the help of "+cmd.Name(), m[1], m[2])
+			}
+		}
+		if !found {
+			t.Errorf("%s has no example of itself: %q", cmd.Name(), cmd.Example)
+		}
+	}
+}
+
+// A terminal breaks a longer line in the middle of a word.
+func TestHelpFitsATerminal(t *testing.T) {
+	all := plugin.Command(time.Now)
+	all.InitDefaultHelpCmd()
+	for _, cmd := range append(all.Commands(), all) {
+		var out strings.Builder
+		cmd.SetOut(&out)
+		if err := cmd.Help(); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(out.String(), "Usage:") {
+			t.Fatalf("%s prints no help: %s", cmd.Name(), out.String())
+		}
+		for line := range strings.Lines(out.String()) {
+			if columns := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); columns > 100 {
+				t.Errorf("%s: %d columns: %s", cmd.Name(), columns, line)
+			}
 		}
 	}
 }

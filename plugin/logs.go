@@ -24,8 +24,12 @@ func logsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "logs CLAIM|pv/NAME",
 		Short: "Print the logs of the newest Job for a claim or a PersistentVolume",
-		Long: "logs prints the logs of all containers of the newest Job, init containers first. The pods of a Job that succeeded are deleted soon; those of one that failed remain for an hour.\n" +
-			"What a terminal would not show as it is, such as an escape code, is left out.",
+		Long: "logs prints the logs of all containers of the newest Job, init containers first. The\n" +
+			"pods of a Job that succeeded are deleted soon; those of one that failed remain for an\n" +
+			"hour. What a terminal would not show as it is, such as an escape code, is left out.",
+		Example: "  kubectl flex logs data --namespace=shop\n" +
+			"  kubectl flex logs data --namespace=shop --follow\n" +
+			"  kubectl flex logs pv/pvc-6f0c3b1e-2d4a-4c8e-9a57-0b1c2d3e4f50 --attempt=2",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			client, job, err := a.findJob(cmd.Context(), args[0], attempt)

@@ -20,8 +20,9 @@ func newCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "new NAME --network|--node",
 		Short: "Write a folder with a provisioner that works, to be changed",
-		Long: "new writes the folder NAME: the StorageClass NAME, the ConfigMap with its script and what it needs in one file, and a README that says what to change in which order.\n" +
-			"It needs no cluster, and no image is built.",
+		Long: "new writes the folder NAME: the StorageClass NAME, the ConfigMap with its script and\n" +
+			"what it needs in one file, and a README that says what to change in which order. It\n" +
+			"needs no cluster, and no image is built.",
 		Example: "  kubectl flex new my-filer --network\n  kubectl flex new my-disks --node",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -19,8 +19,11 @@ func retryCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "retry CLAIM|pv/NAME",
 		Short: "Start the next attempt for a claim or a PersistentVolume at once",
-		Long: "retry ends the pause after a failed run, also after the last attempt of max-attempts. Use it when you have corrected what the dispatcher cannot see,\n" +
-			"such as the content of a Secret or the storage. A corrected ConfigMap is used at once, without this command.",
+		Long: "retry ends the pause after a failed run, also after the last attempt of max-attempts.\n" +
+			"Use it when you have corrected what the dispatcher cannot see, such as the content of a\n" +
+			"Secret or the storage. A corrected ConfigMap is used at once, without this command.",
+		Example: "  kubectl flex retry data --namespace=shop\n" +
+			"  kubectl flex retry pv/pvc-6f0c3b1e-2d4a-4c8e-9a57-0b1c2d3e4f50",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := context.WithTimeout(cmd.Context(), timeout)

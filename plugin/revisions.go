@@ -303,8 +303,10 @@ func moveCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "move PV... --to REVISION",
 		Short: "Move volumes to another config revision of their class",
-		Long: "move sets the config revision under which the volumes of PersistentVolumes are deleted and expanded: after an upgrade, say, so that the image of an old revision is needed no\n" +
-			"longer. It moves a volume only if the two revisions certainly reach the same storage, and no Job for its claim is at work.",
+		Long: "move sets the config revision under which the volumes of PersistentVolumes are deleted\n" +
+			"and expanded: after an upgrade, say, so that the image of an old revision is needed no\n" +
+			"longer. It moves a volume only if the two revisions certainly reach the same storage,\n" +
+			"and no Job for its claim is at work.",
 		Example: "  kubectl flex move pvc-6f0c3b1e-2d4a-4c8e-9a57-0b1c2d3e4f50 --to newest --dry-run",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -243,8 +243,9 @@ func (d *Dispatcher) causes(ctx context.Context, uids []types.UID) ([]Cause, err
 func statusCommand(now func() time.Time) *cobra.Command {
 	a := &asked{}
 	cmd := &cobra.Command{
-		Use:   "status [CLASS...]",
-		Short: "Show the classes with their configs, Jobs and waiting claims, and what is in the way of these",
+		Use:     "status [CLASS...]",
+		Short:   "Show the classes with their Jobs and waiting claims, and what is in the way of these",
+		Example: "  kubectl flex status\n  kubectl flex status gold --output=json",
 		RunE: func(cmd *cobra.Command, only []string) error {
 			ctx, end := context.WithTimeout(cmd.Context(), timeout)
 			defer end()

@@ -40,11 +40,13 @@ func tryCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "try FILE|DIRECTORY...",
 		Short: "Test a provisioner on this machine, from its files, without a cluster",
-		Long: "try serves claims of a class by the dispatcher's own code and a Kubernetes in memory. The container of each Job runs as a\n" +
-			"process of this machine: a script by this machine's programs in Linux namespaces, without root; an image by podman or docker.\n" +
-			"It shows what the user of a claim would see, and says of each promise of the contract whether the provisioner keeps it.\n" +
-			"It makes real volumes where the provisioner reaches a storage, and deletes them. A hostPath or a claim that its pods mount is\n" +
-			"a directory in memory. The exit code is 1 if a promise is broken, and 2 if one has failed or none is kept.",
+		Long: "try serves claims of a class by the dispatcher's own code and a Kubernetes in memory.\n" +
+			"The container of each Job runs as a process of this machine: a script by this machine's\n" +
+			"programs in Linux namespaces, without root; an image by podman or docker. It shows what\n" +
+			"the user of a claim would see, and says of each promise of the contract whether the\n" +
+			"provisioner keeps it. It makes real volumes where the provisioner reaches a storage, and\n" +
+			"deletes them. A hostPath or a claim that its pods mount is a directory in memory. The\n" +
+			"exit code is 1 if a promise is broken, and 2 if one has failed or none is kept.",
 		Example: "  kubectl flex try my-filer.yaml\n  kubectl flex try my-filer.yaml login.yaml --yes --provoke=provoke.txt",
 		Args:    cobra.MinimumNArgs(1),
 		RunE:    t.run,

@@ -41,11 +41,11 @@ func validateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "validate -f FILE|DIRECTORY...",
 		Short: "Check provisioner ConfigMaps in files, as the dispatcher does",
-		Long: "validate reads ConfigMaps with the label type=provisioner-config, and the\n" +
-			"StorageClasses and ServiceAccounts beside them, and prints every error and warning that the\n" +
-			"dispatcher would find. It needs no cluster. It reads files and directories as kubectl\n" +
-			"apply does. The dispatcher's flags are those of its Deployment, if that is in the files, or else of the\n" +
-			"command. A ConfigMap that names no namespace is checked as one of --namespace.",
+		Long: "validate reads ConfigMaps with the label type=provisioner-config, and the StorageClasses\n" +
+			"and ServiceAccounts beside them, and prints every error and warning that the dispatcher\n" +
+			"would find. It needs no cluster. It reads files and directories as kubectl apply does.\n" +
+			"The dispatcher's flags are those of its Deployment, if that is in the files, or else of\n" +
+			"the command. A ConfigMap that names no namespace is checked as one of --namespace.",
 		Example: "  kubectl flex validate -f my-filer.yaml\n  kubectl flex validate -f my-filers/\n" +
 			"  kubectl kustomize overlay | kubectl flex validate -f -",
 		Args: noFileButByFlag,
