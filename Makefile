@@ -121,6 +121,7 @@ lint: ## golangci-lint, shellcheck
 	hack/run-docs.sh --check docs/cinder.md
 	hack/run-docs.sh --check docs/migrate.md
 	hack/run-docs.sh --check docs/migrate-files.md
+	hack/run-docs.sh --check docs/install.md
 	hack/run-docs.sh --check docs/release.md
 	for page in docs/recipes/*.md; do hack/run-docs.sh --check "$$page" || exit; done
 

@@ -33,7 +33,7 @@ DONE=()
 dates() { go test -tags dates -count=1 -run '^TestTheTableOfKubernetesIsOfToday$' ./test; }
 
 # docs: the commands of the pages that are followed from top to bottom, on what a reader has: of docs/cinder.md, on what these have installed those of
-# docs/migrate.md, and those of the recipes. Those of docs/release.md are in the stage release.
+# docs/migrate.md, and those of the recipes. Those of docs/install.md are in the stage release.
 docs() {
   local page
   local -x BACKENDS=lvm,fc,nvme,ceph
@@ -293,12 +293,12 @@ equal_archives() {
 }
 
 # release: two builds of one commit are equal, and what is in them fits together. One of them, and nothing else, installs the dispatcher in a cluster
-# without a registry, by the commands of docs/release.md.
+# without a registry, by the commands of docs/install.md.
 release() {
   hack/release/test.sh "$TMP/release"
   equal_archives
   BACKENDS=lvm test/cluster/up.sh
-  DIST=$TMP/release/a/dist hack/run-docs.sh docs/release.md
+  DIST=$TMP/release/a/dist hack/run-docs.sh docs/install.md
   test/cluster/down.sh
 }
 

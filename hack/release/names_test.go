@@ -54,6 +54,10 @@ func TestManifestsAndPagesNameTheImagesByDigest(t *testing.T) {
 			"  image: registry.example/flex/flex-shell-disk@sha256:e\n",
 		},
 		"README.md": {"image: localhost/mine:dev\n", "image: localhost/mine:dev\n"},
+		"docs/install.md": {
+			"VERSION=v9.9.9 REGISTRY=registry.example/other\nhelm --version \"$VERSION\"\n",
+			"VERSION=v0.1.0 REGISTRY=registry.example/flex\nhelm --version \"$VERSION\"\n",
+		},
 		"docs/configuration.md": {
 			"--script-image=localhost/flex-shell:dev\n",
 			"--script-image=registry.example/flex/flex-shell@sha256:5\n",

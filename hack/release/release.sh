@@ -27,6 +27,7 @@ name_images() {
     sed -i "s#\(image\(: \|=\)\)localhost/$name:dev#\1$REGISTRY/$name@$digest#" \
       "$DIST"/{configmaps,deploy/*}/*.yaml "$DIST"/{,docs/{,recipes/}}*.md
   done <"$WORK/images"
+  sed -i "s|^VERSION=.* REGISTRY=.*|VERSION=$VERSION REGISTRY=$REGISTRY|" "$DIST/docs/install.md"
   digest=$(sed -n 's/^flex-dispatcher //p' "$WORK/images")
   sed -i "s|newName: localhost/|newName: $REGISTRY/|; s|newTag: dev|digest: $digest|" "$DIST/deploy/base/kustomization.yaml"
   sed -i "s|^registry: .*|registry: $REGISTRY|" "$DIST/deploy/chart/values.yaml"
