@@ -193,7 +193,7 @@ boxes() {
     -exec "ip netns exec $LAB_NETNS" ./test/recipes/remote | tee "$TMP/boxes"
   ! grep -E -- '--- SKIP|no tests to run' "$TMP/boxes" || die "a test was skipped, or there was none"
   without_guests
-  cells "$TMP/boxes"
+  cells "$TMP/boxes" TestARealBoxWith
 }
 
 # without_guests: they end, and leave nothing.
@@ -204,7 +204,8 @@ without_guests() {
     die "the lines above were not there before (>), or are missing now (<)"
 }
 
-# kernels: what needs a kernel that the machine may not have, on that of Debian, in a guest.
+# kernels: what needs a kernel that the machine may not have, on that of Debian: recipes as processes
+# of a guest, and PVs by the kubelet of a guest that is a node of the cluster.
 kernels() {
   local root=/root/flex
   hack/deps.sh qemu-system-x86_64:qemu-system-x86
@@ -220,28 +221,35 @@ kernels() {
     die "a test was skipped, or there was none"
   without_guests
   ticks "$TMP/kernels" kernels
+  KEEP='' E2E_GUESTS=1 MODE=noauth BACKENDS=lvm,lvmmp FLEX_DEPLOY=test/e2e/recipes \
+    FLEX_IMAGES=recipes E2E_TAGS=e2e,long,kernels E2E_RUN='^TestKernel' hack/e2e.sh 2>&1 |
+    tee "$TMP/mounted"
+  cells "$TMP/mounted" TestKernel
 }
 
-# cells LOG: a table of the steps that have passed, by recipe.
+# cells LOG PREFIX: a table of the steps that have passed, a row for each test whose name has the
+# prefix. A step may be several cells.
 cells() {
-  local columns="provisioned,mounted by the kernel,written,grown,cloned,there after a reboot"
-  awk -v columns="$columns,deleted,repeated after a kill" '
-    BEGIN {
-      n = split(columns, column, ",")
-      recipe["LVM"] = "lvm"
-      recipe["Tgt"] = "iscsi-target"
+  local columns="provisioned,mounted by the kernel,written,read by a second client,grown,cloned"
+  awk -v columns="$columns,there after a reboot,deleted,repeated after a kill" -v prefix="$2" '
+    BEGIN { n = split(columns, column, ",") }
+    index($3, prefix) == 1 {
+      name = substr($3, length(prefix) + 1)
+      sub("/.*", "", name)
+      if (!(name in seen)) rows[++last] = name
+      seen[name] = 1
     }
-    /--- PASS: TestARealBoxWith.*\// {
-      split($3, part, "/")
+    /--- PASS: / && index($3, prefix) == 1 && split($3, part, "/") == 2 {
       gsub(/_/, " ", part[2])
-      passed[substr(part[1], 17), part[2]] = 1
+      cells = split(part[2], cell, ", ")
+      for (i = 1; i <= cells; i++) passed[name, cell[i]] = 1
     }
     END {
-      printf "recipe"
+      printf "test"
       for (i = 1; i <= n; i++) printf "\t%s", column[i]
-      for (r in recipe) {
-        printf "\n%s", recipe[r]
-        for (i = 1; i <= n; i++) printf "\t%s", passed[r, column[i]] ? "✓" : "-"
+      for (r = 1; r <= last; r++) {
+        printf "\n%s", rows[r]
+        for (i = 1; i <= n; i++) printf "\t%s", passed[rows[r], column[i]] ? "✓" : "-"
       }
       print ""
     }' "$1" | column -t -s $'\t'

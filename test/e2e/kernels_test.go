@@ -43,7 +43,7 @@ func (w *world) onGuest(script string) string {
 	return w.mustOnNode("9", script)
 }
 
-// step is a part of a test, and a cell of the table that PART=kernels prints. The next one needs it.
+// step is a part of a test, and cells of the table that PART=kernels prints. The next one needs it.
 func (w *world) step(cell string, do func()) {
 	w.t.Helper()
 	whole := w.t
@@ -77,7 +77,7 @@ func TestKernelXFS(t *testing.T) {
 	w.hasXFS()
 	w.apply("xfs")
 	claim := w.claim("xfs", "data", ofSize("100Mi"))
-	w.step("mounted, written and grown", func() {
+	w.step("provisioned, mounted by the kernel, written, grown", func() {
 		w.growsWhileMounted(guestNode, claim, 200, "300Mi")
 	})
 	w.step("its size in df and metrics", func() {
@@ -146,7 +146,7 @@ func TestKernelNFS(t *testing.T) {
 	w.remove(func() { w.removeJobsThatMount("nfs-export") })
 	claim := w.claim("nfs", "data", manyWriters)
 	w.step("provisioned", func() { w.bound(claim) })
-	w.step("mounted and written by two clients", func() {
+	w.step("mounted by the kernel, written, read by a second client", func() {
 		w.pod(shell("holder", guestNode, "echo of node9 >/data/one; sync; grep ' /data ' /proc/mounts; "+
 			"echo mounted; until [ -e /data/two ]; do sleep 1; done; cat /data/two; echo seen; sleep 3600", claim))
 		contains(w.t, "the mount", w.printed("holder", "mounted"), " nfs4 ")
@@ -188,10 +188,10 @@ func TestKernelNFSOnXFS(t *testing.T) {
 		data["quota"] = "xfs"
 	})
 	claim := w.claim(w.ns, "data", manyWriters, ofSize("100Mi"))
-	w.step("mounted, written and grown", func() {
+	w.step("provisioned, mounted by the kernel, written, grown", func() {
 		w.growsWhileMounted(guestNode, claim, 200, "300Mi")
 	})
-	w.step("the limit for another client", func() {
+	w.step("read by a second client", func() {
 		path := w.pv(claim).Spec.NFS.Path
 		got := w.onGuestBox(`
 			mkdir -p /mnt/client
@@ -263,7 +263,7 @@ func TestKernelISCSITgt(t *testing.T) {
 	w.onGuestBox("systemctl stop rtslib-fb-targetctl; systemctl start tgt; mkdir -p /srv/flex-volumes")
 	w.usesGuestBox("iscsi-target", func(map[string]string) {})
 	claim := w.claim(w.ns, "data", ofSize("200Mi"))
-	w.step("mounted and written", func() {
+	w.step("provisioned, mounted by the kernel, written", func() {
 		mounts := w.prints(claim, "echo kept >/data/file; sync; grep ' /data ' /proc/mounts")
 		contains(w.t, "the mount", mounts, " ext4 ")
 		equal(w.t, "the sessions that are left", w.onGuest("iscsiadm -m session 2>/dev/null || true"), "")
@@ -309,12 +309,12 @@ func TestKernelISCSILVM(t *testing.T) {
 		systemctl start rtslib-fb-targetctl`)
 	w.usesGuestBox("lvm", func(map[string]string) {})
 	claim := w.claim(w.ns, "data", ofSize("200Mi"))
-	w.step("mounted and written", func() {
+	w.step("provisioned, mounted by the kernel, written", func() {
 		mounts := w.prints(claim, "echo kept >/data/file; sync; grep ' /data ' /proc/mounts")
 		contains(w.t, "the mount", mounts, " ext4 ")
 	})
 	w.step("a portal that goes away", func() { w.mustOutliveAPortal(claim) })
-	w.step("grown while in use", func() {
+	w.step("grown", func() {
 		w.pod(writable(shell("holder", guestNode, "sleep 3600", claim)))
 		w.eventually(toMount, "the pod to run", func(ctx context.Context) error { return runs(ctx, w.ns, "holder") })
 		w.ask(claim, "300Mi")
@@ -351,7 +351,7 @@ func TestKernelMultipath(t *testing.T) {
 		printf '%s\n' 'defaults {' 'find_multipaths yes' '}' >/etc/multipath.conf
 		systemctl start iscsid multipathd`)
 	claim := w.claim(w.ns, "data")
-	w.step("mounted through two paths", func() {
+	w.step("provisioned, mounted by the kernel, written", func() {
 		w.bound(claim)
 		w.pod(writable(shell("writer", guestNode, keepsWriting, claim)))
 		w.printed("writer", "wrote 3")
