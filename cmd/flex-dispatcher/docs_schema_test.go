@@ -196,6 +196,7 @@ var forms = map[string]object{
 	"env-from-secret":           {"pattern": secretName},
 	"files-from-secret":         {"pattern": secretName},
 	"timeout":                   {"pattern": `^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`},
+	"keep-deleted":              {"pattern": `^(0|([0-9]+(\.[0-9]+)?(ms|s|m|h))+)$`},
 	"max-attempts":              {"pattern": `^[0-9]+$`},
 	"max-parallel":              {"pattern": `^[1-9][0-9]*$`},
 	"batch-size":                {"pattern": `^([1-9]|[1-5][0-9]|6[0-4])$`},

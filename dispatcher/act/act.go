@@ -70,6 +70,7 @@ func (a *Actor) carryOut(ctx context.Context, o *observe.Observation, action dec
 	klog.FromContext(ctx).V(2).Info("Carrying out action", "uid", o.UID, "claim", o.At, "action", fmt.Sprintf("%T", action))
 	switch d := action.(type) {
 	case decide.Wait:
+		a.reportKept(o, d)
 		return a.requeueAt(a.reportLongRuns(o, o.Earlier(d.Until))), nil
 	case decide.ReportProblem:
 		if from := o.ReportedFrom(); a.Clock.Now().Before(from) {

@@ -169,6 +169,24 @@ func (a *Actor) emitLongRun(o *observe.Observation, r decide.Run) {
 	a.emit(regarding, causeOf(o, regarding, o.Jobs[r.Name]), corev1.EventTypeNormal, why, note)
 }
 
+// toldKept is for how long after the release of a volume an event says until when it is kept. The
+// recorder counts repeats as one event.
+const toldKept = 10 * time.Minute
+
+// reportKept emits until when a released volume is kept, if that is what is waited for.
+func (a *Actor) reportKept(o *observe.Observation, d decide.Wait) {
+	until := o.View.Volume.KeptUntil
+	if until.IsZero() || !d.Until.Equal(until) || !o.View.Now.Before(o.ReleasedAt().Add(toldKept)) {
+		return
+	}
+	ref, how := o.PV.Spec.ClaimRef, "until "+until.UTC().Format(time.RFC3339)
+	if o.PV.Status.LastPhaseTransitionTime == nil {
+		how = "longer than keep-deleted says, since it is not known when"
+	}
+	a.emit(o.PV, claimOf(o), corev1.EventTypeNormal, reason.VolumeKept,
+		fmt.Sprintf("the claim %s/%s was deleted, and its volume is kept %s", ref.Namespace, ref.Name, how))
+}
+
 // emitWarnings emits to the administrator, whenever a config is used, what should be changed in it.
 func (a *Actor) emitWarnings(r resolve.Resolved) {
 	for _, cm := range r.Unused {

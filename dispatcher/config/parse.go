@@ -40,6 +40,7 @@ const (
 	keyAttributes     = "volume-attributes-classes"
 	keyClasses        = "classes"    // Lists reads it
 	keyNamespaces     = "namespaces" // Admits reads it
+	keyKeepDeleted    = "keep-deleted"
 )
 
 // Dispatcher is what a source is parsed for.
@@ -73,6 +74,7 @@ func Parse(src Source, of Dispatcher) (Config, field.ErrorList) {
 	p.dataSources()
 	p.attributesClasses()
 	p.requestKeys()
+	p.keepDeleted()
 	return p.cfg, few(p.faults)
 }
 
@@ -82,6 +84,7 @@ func Keys() []string {
 		keyPluginName, keyImage, keyScript, keyPullPolicy, keyVerbs, keyServiceAccount, keyNodeSelector, keyRunOn, keyNodeGone,
 		keyEnvSecret, keyFilesSecret, keyPodTemplate, keyTimeout, keyMaxAttempts, keyMaxParallel,
 		keyDataSources, keyWritePV, keyBatchSize, keyRequestKeys, keyAttributes, keyClasses, keyNamespaces,
+		keyKeepDeleted,
 	}
 }
 

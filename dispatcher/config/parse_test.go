@@ -60,6 +60,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 		"volume-attributes-classes": {"true", func(c config.Config) bool { return c.AttributesClasses }},
 		"classes":                   {"silver", func(c config.Config) bool { return len(c.Properties) == 0 }}, // TestAConfigListsTheClassesThatMayNameIt
 		"namespaces":                {"team-a", func(c config.Config) bool { return len(c.Properties) == 0 }}, // TestAConfigAdmitsTheNamespacesThatItLists
+		"keep-deleted":              {"168h", func(c config.Config) bool { return len(c.Properties) == 0 }},   // TestKeepDeletedIsADuration
 		"max-parallel":              {"1", func(c config.Config) bool { return c.MaxParallel == 1 }},
 	}
 	if got, want := slices.Sorted(maps.Keys(checks)), slices.Sorted(slices.Values(config.Keys())); !slices.Equal(got, want) {
@@ -98,6 +99,7 @@ func TestFaultsNameTheKeyAndTheRemedy(t *testing.T) {
 		"node selector twice":         {set("node-selector", "zone=west,zone=east"), "node-selector", []string{"zone", "twice"}},
 		"unknown run-on":              {set("run-on", "here"), "run-on", []string{"here", "selected-node"}},
 		"unknown node-gone":           {set("node-gone", "panic"), "node-gone", []string{"panic", "any-node", "forget", "wait"}},
+		"keep-deleted in days":        {set("keep-deleted", "7d"), "keep-deleted", []string{"7d", "168h"}},
 		"nearly node-gone":            {set("nodes-gone", "wait"), "nodes-gone", []string{"did you mean node-gone"}},
 		"selected node, Immediate":    {set("run-on", "selected-node"), "run-on", []string{"WaitForFirstConsumer", "gold"}},
 		"env secret's name":           {set("env-from-secret", "Log_in"), "env-from-secret", []string{"Log_in", "lowercase"}},

@@ -129,11 +129,11 @@ func IsListing(cm *corev1.ConfigMap) bool {
 	return is
 }
 
-// OnlyLists returns of the data of a ConfigMap its lists of classes and of namespaces. One that is
-// too long to be kept lists nothing.
+// OnlyLists returns of the data of a ConfigMap its lists of classes and of namespaces, and how long
+// deleted volumes are kept. One that is too long to be kept says nothing.
 func OnlyLists(data map[string]string) map[string]string {
 	out := map[string]string{}
-	for _, key := range []string{keyClasses, keyNamespaces} {
+	for _, key := range []string{keyClasses, keyNamespaces, keyKeepDeleted} {
 		list, has := data[key]
 		switch {
 		case !has:
@@ -213,14 +213,17 @@ func StoredSource(stored *appsv1.ControllerRevision) (Source, error) {
 	return s, err
 }
 
-// RevisionName returns the name of the revision: the config's name and a hash of the whole content,
-// so that the same content always has the same name. A revision that was copied from another
-// namespace keeps its name.
+// RevisionName returns the name of the revision: the config's name and a hash of the content, so
+// that the same content always has the same name. How long deleted volumes are kept is not hashed:
+// the present ConfigMap says it, and a change makes no revision. A revision that was copied from
+// another namespace keeps its name.
 func (s Source) RevisionName() string {
 	if s.revision != "" {
 		return s.revision
 	}
-	sum := sha256.Sum256(s.Encode())
+	hashed := s
+	hashed.Data = withoutTrash(s.Data)
+	sum := sha256.Sum256(hashed.Encode())
 	const maxName = 253 - 1 - 16
 	name := strings.TrimRight(s.Name[:min(len(s.Name), maxName)], ".") // a cut may end in a dot
 	return name + "-" + hex.EncodeToString(sum[:8])

@@ -62,6 +62,8 @@ func everyGatedDelete(t *testing.T, f func(View)) {
 							f(v)
 							v.Volume.Attached = &Problem{Reason: "VolumeInUse"}
 							f(v)
+							v.Volume.KeptUntil = now.Add(time.Hour)
+							f(v)
 						}
 					}
 				}

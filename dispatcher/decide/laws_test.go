@@ -122,6 +122,7 @@ func finalizerLaws(out *broken, v View, a SetFinalizer) {
 
 func deletePVLaws(out *broken, v View) {
 	out.law("deleted a PV whose volume was not deleted", !isDone(v.reclaimRun()) && v.Delete.whyGivenUp() == "")
+	out.law("deleted the PV of a volume that is kept", !v.Volume.KeptUntil.IsZero() && !isDone(v.reclaimRun()))
 	if v.Volume.Use != Released {
 		deleteUnboundPVLaws(out, v)
 	}
@@ -145,6 +146,7 @@ func hasStuckRun(v View) bool {
 func launchLaws(out *broken, v View, a Launch) {
 	out.law("deleted a volume that a rival PV may stand for", a.Verb == contract.Delete && v.Rival != "")
 	out.law("deleted a volume that a node has attached", v.Volume.Attached != nil && a.Verb == contract.Delete && !a.Undo)
+	out.law("deleted a volume that is kept", !v.Volume.KeptUntil.IsZero() && a.Verb == contract.Delete && !a.Undo)
 	out.law("deleted a volume of which it is not known whose it is", v.Volume.State == Fits && v.Volume.Why != "" && a.Verb == contract.Delete && v.reclaimRun() == nil)
 	nodeLaws(out, v, a)
 	giveUpLaws(out, v, a.LeftBehind)

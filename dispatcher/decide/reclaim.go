@@ -216,6 +216,8 @@ func reclaimVolume(v View) Action {
 		left = ""
 	}
 	switch {
+	case !isDone(d) && !v.Volume.KeptUntil.IsZero(): // before its node is given up, too
+		return Wait{Until: v.Volume.KeptUntil, Why: "the volume is kept, as its config says by keep-deleted"}
 	case !isDone(d) && left == "":
 		if v.Volume.Attached != nil {
 			return v.reportProblem(*v.Volume.Attached)

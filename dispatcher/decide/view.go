@@ -82,6 +82,8 @@ type Volume struct {
 	// whose kubelet may have it mounted and hangs when it is deleted, or a run clones it. It is nil if
 	// neither does.
 	Attached *Problem
+	// KeptUntil is until when the volume of a released PV waits for its delete, zero if that is due.
+	KeptUntil time.Time
 }
 
 // State is what the PV says of the provision.

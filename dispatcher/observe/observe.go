@@ -76,7 +76,7 @@ func (b *Observer) Observe(ctx context.Context, reader cluster.Reader, uid types
 	o := &Observation{UID: uid, Jobs: map[string]*batchv1.Job{}, Pods: map[string][]*corev1.Pod{}, Forged: map[string]string{}, ManyKept: map[string]bool{}}
 	o.View.Now = b.Clock.Now()
 	for _, step := range []func(context.Context, cluster.Reader, *Observation) error{
-		b.readObjects, b.observeForged, b.observePV, b.observeRival, b.observeClaim, b.observeDelete, b.observeResize, b.observeProbes,
+		b.readObjects, b.observeForged, b.observePV, b.observeRival, b.observeClaim, b.observeDelete, b.observeKept, b.observeResize, b.observeProbes,
 	} {
 		if err := step(ctx, reader, o); err != nil {
 			return nil, err

@@ -16,7 +16,7 @@ func Headings() []string {
 		DataSourceNotSupported, AttributesClassNotSupported, SourceNotFound, SourceNotBound, SourceRefused, SourceModeDiffers,
 		RunNotConfirmed, LaunchFailed, Stalled, JobSuspended, WaitingForSlot, WaitingForNode, Undoing, UndoFailed, LeftBehind,
 		VolumeInDoubt, ResultNotShown, WriteRefused, WriteFailed, Rescheduling, NodeGone, VolumeWithdrawn, VolumeDiffers, Deleting,
-		VolumeFailedDelete, VolumeInUse, DeleteNotSupported, RevisionMissing, RevisionDamaged, RecordTooNew, Resizing, VolumeResizeFailed,
+		VolumeFailedDelete, VolumeInUse, VolumeKept, DeleteNotSupported, RevisionMissing, RevisionDamaged, RecordTooNew, Resizing, VolumeResizeFailed,
 		FileSystemResizeRequired, VolumeResizeSuccessful, ExpansionNotSupported,
 
 		"Unschedulable", "ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "InspectFailed", "Failed",

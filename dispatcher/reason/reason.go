@@ -103,6 +103,9 @@ const (
 	VolumeFailedDelete = "VolumeFailedDelete"
 	// VolumeInUse: a node still has the volume of a released PV attached, so it is not deleted yet.
 	VolumeInUse = "VolumeInUse"
+	// VolumeKept: the claim of a volume was deleted, and the volume is not yet, since its config has
+	// the key keep-deleted.
+	VolumeKept = "VolumeKept"
 	// DeleteNotSupported: the revision that made the volume does not support delete.
 	DeleteNotSupported = "DeleteNotSupported"
 	// RevisionMissing: the revision that made the volume does not exist, or nothing names it.

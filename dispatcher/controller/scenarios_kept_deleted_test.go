@@ -1,0 +1,94 @@
+package controller_test
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
+)
+
+// released brings a claim to where it was deleted and its PV is Released, under keep-deleted.
+func (w *world) released(keep string) *corev1.PersistentVolumeClaim {
+	w.T.Helper()
+	w.SetUpGold(fakecluster.Works)
+	w.UpdateConfig("keep-deleted", keep)
+	w.Start()
+	claim := w.provisioned("data")
+	fakecluster.Delete(w, fakecluster.User, claim)
+	w.Until("its PV is released", time.Minute, func() bool { return w.PVOf(claim).Status.Phase == corev1.VolumeReleased })
+	return claim
+}
+
+// mustBeKept fails the test unless the volume of a claim exists, and no delete was launched.
+func (w *world) mustBeKept(claim *corev1.PersistentVolumeClaim) {
+	w.T.Helper()
+	if pv := w.PVOf(claim); pv == nil || pv.DeletionTimestamp != nil || !w.Storage[string(claim.UID)] {
+		w.T.Fatal("the volume or its PV was deleted before the time")
+	}
+	w.MustRun("provision")
+}
+
+func TestADeletedVolumeIsKeptForAsLongAsItsConfigSays(t *testing.T) {
+	inWorld(t, func(w *world) {
+		claim := w.released("168h")
+		pv := w.PVOf(claim)
+		until := pv.Status.LastPhaseTransitionTime.Add(168 * time.Hour).UTC().Format(time.RFC3339)
+		w.Advance(84 * time.Hour)
+		w.Stop() // who begins later counts from the same time
+		w.Start()
+		w.Advance(83 * time.Hour)
+		w.mustBeKept(claim)
+		w.MustEmitSome("PersistentVolume/"+pv.Name, "VolumeKept", "app/data", "kept until "+until)
+		w.Until("nothing is left", 2*time.Hour, w.Empty)
+		w.MustRun("provision", "delete")
+		if at := w.Runs[1].At; at.Before(pv.Status.LastPhaseTransitionTime.Add(168 * time.Hour)) {
+			w.T.Errorf("deleted at %s", at)
+		}
+	})
+}
+
+// The present ConfigMap says it, whatever it said when the volume was made or released.
+func TestKeepDeletedIsThatOfThePresentConfig(t *testing.T) {
+	inWorld(t, func(w *world) {
+		claim := w.released("1h")
+		w.UpdateConfig("keep-deleted", "4h")
+		w.Advance(2 * time.Hour)
+		w.mustBeKept(claim)
+		w.mustHaveRevisions(1, "after an edit of keep-deleted")
+		w.UpdateConfig("keep-deleted", "a week")
+		w.Advance(3 * time.Hour)
+		w.mustBeKept(claim)
+		w.MustEmitSome("PersistentVolume/"+w.PVOf(claim).Name, "InvalidConfig", "a week", "168h")
+		w.UpdateConfig("keep-deleted", "0")
+		w.Until("nothing is left", time.Minute, w.Empty)
+	})
+}
+
+// Without its ConfigMap the revision that made the volume says it.
+func TestKeepDeletedIsThatOfTheRevisionWithoutAConfig(t *testing.T) {
+	inWorld(t, func(w *world) {
+		claim := w.released("4h")
+		fakecluster.Delete(w, fakecluster.Admin, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "gold", Namespace: fakecluster.ConfigNamespace}})
+		w.Advance(3 * time.Hour)
+		w.mustBeKept(claim)
+		w.Until("nothing is left", 2*time.Hour, w.Empty)
+		w.MustRun("provision", "delete")
+	})
+}
+
+// A PV that was deleted by hand is kept with its volume: only keep-deleted ends the wait.
+func TestAReleasedPVThatIsDeletedByHandIsKept(t *testing.T) {
+	inWorld(t, func(w *world) {
+		claim := w.released("1h")
+		fakecluster.Delete(w, fakecluster.Admin, w.PVOf(claim))
+		w.Advance(50 * time.Minute)
+		if !w.Storage[string(claim.UID)] || !w.heldByUs(claim) {
+			w.T.Fatal("the volume was deleted before the time")
+		}
+		w.Until("nothing is left", time.Hour, w.Empty)
+		w.MustRun("provision", "delete")
+	})
+}
