@@ -66,8 +66,8 @@ func Command(now func() time.Time) *cobra.Command {
 	// The flags of client-go have sentences of 200 columns. The commands inherit the template.
 	cmd.SetUsageTemplate(strings.ReplaceAll(cmd.UsageTemplate(), ".FlagUsages ", ".FlagUsagesWrapped 100 "))
 	cmd.AddCommand(whyCommand(now), statusCommand(now), logsCommand(), retryCommand(), newCommand(),
-		tryCommand(), validateCommand(), renderCommand(), historyCommand(now), moveCommand(), auditCommand(),
-		uninstallCommand(), conformCommand())
+		tryCommand(), validateCommand(), renderCommand(), historyCommand(now), moveCommand(), trashCommand(),
+		undeleteCommand(), auditCommand(), uninstallCommand(), conformCommand())
 	return cmd
 }
 

@@ -119,6 +119,8 @@ func (a *Actor) emitLaunched(ctx context.Context, o *observe.Observation, job *b
 		a.emit(o.Claim, o.Provision.From, corev1.EventTypeWarning, old.Reason, old.Note.String())
 	}
 	switch {
+	case o.Early != "" && !d.Undo:
+		a.emit(o.PV, claimOf(o), corev1.EventTypeNormal, reason.Deleting, note+", before the time of keep-deleted: "+o.Early)
 	case !d.Undo && !runs.IsReportedAtLaunch(d.Verb, d.Attempt, d.AnyNode): // reportLongRuns does, if it takes long
 	case d.Verb == contract.Provision:
 		a.emit(o.Claim, job, corev1.EventTypeNormal, reason.Provisioning, note)

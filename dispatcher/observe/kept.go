@@ -8,6 +8,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 )
 
@@ -25,7 +26,12 @@ func (b *Observer) observeKept(_ context.Context, _ cluster.Reader, o *Observati
 		o.View.Delete = *t
 		return nil
 	}
-	if until := o.ReleasedAt().Add(keep); o.View.Now.Before(until) {
+	until := o.ReleasedAt().Add(keep)
+	switch {
+	case !o.View.Now.Before(until):
+	case pvs.IsEmptied(o.PV):
+		o.Early = "an administrator has emptied the trash"
+	default:
 		vol.KeptUntil = until
 	}
 	return nil

@@ -50,6 +50,8 @@ type Observation struct {
 	RecheckAt time.Time
 	// Forged says why no PV is created from what a Job has on record, by the Job's name.
 	Forged map[string]string
+	// Early is why the volume of a released PV is deleted before its config says, empty if it is not.
+	Early string
 	// ManyKept are the Jobs of whose class as many failed ones are kept as may be, by name.
 	ManyKept map[string]bool
 	View     decide.View

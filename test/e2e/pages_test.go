@@ -54,6 +54,7 @@ var answers = map[string]string{
 	"kubectl flex retry pv/pvc-6f0c3b1e-2d4a-4c8e-9a57-0b1c2d3e4f50": "no attempt waits for the end of a pause",
 	"kubectl flex audit --storage=CLASS":                             "does not have list among its verbs",
 	"kubectl flex audit --storage=gold":                              "does not have list among its verbs",
+	"kubectl flex undelete NAMESPACE/CLAIM":                          "no PersistentVolume is Released",
 	"kubectl flex uninstall":                                         "run the command again with --yes",
 	// The lab has no audit of its own.
 	"kubectl logs --namespace=flex-system deployment/flex-dispatcher-audit": "(NotFound)",
