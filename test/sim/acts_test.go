@@ -78,7 +78,7 @@ var users = []act{
 
 // people are what users and administrators do, faults what fails.
 var (
-	people = slices.Concat(users, volumePeople, dispatcherPeople, namespacePeople, backupPeople, arranged)
+	people = slices.Concat(users, volumePeople, dispatcherPeople, namespacePeople, backupPeople, trashPeople, arranged)
 	faults = slices.Concat(clusterFaults, dispatcherFaults, admissionFaults, nodeFaults, cinderFaults)
 )
 
@@ -325,6 +325,7 @@ func (w *world) heal() {
 		ofFrozen(w, (*world).thaw)
 	}
 	w.createMissing()
+	w.emptyTrash()
 	w.goOn()
 	for _, p := range w.Processes() {
 		w.end(p)
