@@ -205,8 +205,7 @@ func findReleased(ctx context.Context, client kubernetes.Interface, name string)
 		return nil, fmt.Errorf("list PersistentVolumes: %w", err)
 	}
 	found := slices.DeleteFunc(all.Items, func(pv corev1.PersistentVolume) bool {
-		ref := pv.Spec.ClaimRef
-		return ref == nil || ref.Namespace != namespace || ref.Name != claim || ref.UID != "" && !pvs.IsReleased(&pv)
+		return !isReleasedOf(&pv, namespace, claim)
 	})
 	switch len(found) {
 	case 0:
@@ -220,4 +219,10 @@ func findReleased(ctx context.Context, client kubernetes.Interface, name string)
 		}
 		return nil, fmt.Errorf("several claims %s were deleted. Name one of their PersistentVolumes: %s", quote.Name(name), strings.Join(names, ", "))
 	}
+}
+
+// isReleasedOf reports whether a PV is released of a claim, or reserved for one of its name.
+func isReleasedOf(pv *corev1.PersistentVolume, namespace, claim string) bool {
+	ref := pv.Spec.ClaimRef
+	return ref != nil && ref.Namespace == namespace && ref.Name == claim && (ref.UID == "" || pvs.IsReleased(pv))
 }

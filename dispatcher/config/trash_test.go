@@ -9,7 +9,7 @@ import (
 )
 
 func TestKeepDeletedIsADuration(t *testing.T) {
-	for text, want := range map[string]time.Duration{"": 0, "0": 0, "168h": 168 * time.Hour, " 90m\n": 90 * time.Minute} {
+	for text, want := range map[string]time.Duration{"": 0, "0": 0, "168h": 168 * time.Hour, "90m": 90 * time.Minute} {
 		if keep, fault := config.KeepDeleted(map[string]string{"keep-deleted": text}); fault != nil || keep != want {
 			t.Errorf("%q: %s, %v", text, keep, fault)
 		}
