@@ -27,6 +27,8 @@ type Listed struct {
 	// CreatedAt is when the storage made it, in RFC 3339, if it is known. It is a text, so that one
 	// that is no time loses no volume of a list.
 	CreatedAt string `json:"createdAt,omitempty"`
+	// Used is how many bytes of the storage it uses, where a quota or the storage tells it.
+	Used Used `json:"used,omitzero"`
 }
 
 // ListEnd is a line of JSON in the termination message of a list. Without it a list is not

@@ -8,14 +8,16 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
 var listVerb = verb{
-	name: "list", arguments: "[FILE|DIR...]",
-	does: "print the lines that flex note has written, and how many there are",
+	name: "list", arguments: "[--used FILE] [FILE|DIR...]",
+	does: "print the lines that flex note has written, and how many there are; the lines of --used have a volume and the bytes that it uses",
 	run:  list,
 }
 
@@ -23,6 +25,10 @@ var listVerb = verb{
 // audit would take the others for lost.
 func list(in *container, arguments []string) error {
 	var all []byte
+	used, arguments, err := usedBytes(arguments)
+	if err != nil {
+		return err
+	}
 	for _, path := range arguments {
 		lines, err := notes(path)
 		if err != nil {
@@ -30,10 +36,58 @@ func list(in *container, arguments []string) error {
 		}
 		all = append(all, lines...)
 	}
+	if len(used) > 0 {
+		all = withUsed(all, used)
+	}
 	if _, err := in.out.Write(all); err != nil {
 		return err
 	}
 	return in.setMessage(contract.EncodeListEnd(bytes.Count(all, []byte("\n"))))
+}
+
+// usedBytes reads the file of the option --used, and returns what the volumes use, by their names,
+// and the other arguments.
+func usedBytes(arguments []string) (used map[string]int64, others []string, err error) {
+	if len(arguments) == 0 || arguments[0] != "--used" {
+		return nil, arguments, nil
+	}
+	if len(arguments) == 1 || arguments[1] == "" {
+		return nil, nil, misused("--used needs a file: flex list --used FILE DIR")
+	}
+	content, err := os.ReadFile(arguments[1]) //nolint:gosec // the script names it
+	if err != nil {
+		return nil, nil, err
+	}
+	used = map[string]int64{}
+	for line := range strings.Lines(string(content)) {
+		words := strings.Fields(line)
+		if len(words) != 2 {
+			return nil, nil, fmt.Errorf("%q of --used is not a volume and the bytes that it uses", cut(line))
+		}
+		n, err := strconv.ParseUint(words[1], 10, 63)
+		if err != nil {
+			return nil, nil, fmt.Errorf("%q of --used is not a volume and the bytes that it uses", cut(line))
+		}
+		used[words[0]] = int64(n)
+	}
+	return used, arguments[2:], nil
+}
+
+// withUsed adds to lines of flex note what their volumes use. All else stays as it is: a line may have
+// fields of the script's own.
+func withUsed(lines []byte, used map[string]int64) []byte {
+	var out []byte
+	for line := range bytes.Lines(lines) {
+		var volume contract.Listed
+		if json.Unmarshal(line, &volume) == nil {
+			if n, known := used[volume.Volume]; known {
+				object := bytes.TrimSuffix(bytes.TrimSpace(line), []byte("}"))
+				line = fmt.Appendf(slices.Clone(object), ",\"used\":%d}\n", n)
+			}
+		}
+		out = append(out, line...)
+	}
+	return out
 }
 
 // notes returns the lines of a file, or of the files in a directory, which may be more than fit into

@@ -186,6 +186,33 @@ func TestListPrintsNotesAndTheirNumber(t *testing.T) {
 	}
 }
 
+// A note is made before its volume, so the list alone says what the volume uses.
+func TestListAddsWhatVolumesUse(t *testing.T) {
+	p := newPod(t, contract.List, 1)
+	p.write("notes/pvc-0", noted0)
+	own := strings.ReplaceAll(strings.Replace(noted0, "{", `{"tier":"cold",`, 1), uid(0), uid(1))
+	p.write("notes/pvc-1", own)
+	p.write("used", "pvc-"+uid(1)+" 4096\npvc-"+uid(2)+" 1\n\tpvc-"+uid(3)+"  0\n")
+	if code := p.flex("list", "--used", p.dir+"/used", p.dir+"/notes"); code != contract.ExitDone {
+		t.Fatalf("exit %d: %s", code, &p.says)
+	}
+	want := noted0 + strings.Replace(own, "}", `,"used":4096}`, 1)
+	if p.says.String() != want || p.message() != contract.EncodeListEnd(2) {
+		t.Errorf("it says %s, %s, want %s", &p.says, p.message(), want)
+	}
+	for _, odd := range []string{"pvc-1\n", "pvc-1 -\n", "pvc-1 -1\n", "pvc-1 1 2\n", "\n", "pvc-1 9223372036854775808\n"} {
+		p := newPod(t, contract.List, 1)
+		p.write("notes/pvc-0", noted0)
+		p.write("used", odd)
+		if code := p.flex("list", "--used", p.dir+"/used", p.dir+"/notes"); code != contract.ExitTempFail || p.message() != "" {
+			t.Errorf("%q: exit %d: %s", odd, code, &p.says)
+		}
+	}
+	if code := newPod(t, contract.List, 1).flex("list", "--used"); code != contract.ExitUsage {
+		t.Errorf("without a file: exit %d", code)
+	}
+}
+
 // An audit would take a volume that is not listed for lost, and delete one whose line is damaged.
 func TestAListThatIsNotWholeIsAnError(t *testing.T) {
 	for name, content := range map[string]string{

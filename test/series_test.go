@@ -57,7 +57,7 @@ func describe[D fmt.Stringer](into map[string][]string, describe func(chan<- D))
 }
 
 // promWords are the words of PromQL that our expressions use.
-var promWords = strings.Fields("sum min max count by on and unless absent time rate increase histogram_quantile last_over_time")
+var promWords = strings.Fields("sum min max topk count by on and unless absent time rate increase histogram_quantile last_over_time")
 
 var (
 	promText     = regexp.MustCompile(`"[^"]*"`)

@@ -23,6 +23,9 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/quote"
 )
 
+// DefaultTimeout is that of one Job of an audit.
+const DefaultTimeout = 15 * time.Minute
+
 // all is the value of a flag that is given without one.
 const all = "*"
 
@@ -44,7 +47,7 @@ func (a *Command) AddFlags(flags *pflag.FlagSet) {
 	flags.Lookup("storage").NoOptDefVal = all
 	flags.StringSliceVar(&a.Fix, "fix", nil, "delete these volumes, by their names in the storage, if they are orphaned and have this cluster's UID; without a value, all such volumes")
 	flags.Lookup("fix").NoOptDefVal = all
-	flags.DurationVar(&a.Timeout, "timeout", 15*time.Minute, "timeout of one Job, including its start")
+	flags.DurationVar(&a.Timeout, "timeout", DefaultTimeout, "timeout of one Job, including its start")
 }
 
 // Check returns why volumes are not deleted with these flags, or nil.

@@ -7,19 +7,33 @@ import (
 	"time"
 
 	"k8s.io/component-base/metrics"
+
+	"github.com/flex-provisioner/flex-provisioner/audit"
 )
 
 // Labels of the series.
 const (
 	labelKind  = "kind"  // what is wrong
 	labelClass = "class" // the storage class, empty where it is not known
+
+	// The volume and, if one is bound to it, its claim. A scrape of Prometheus has a label namespace of
+	// its own, the audit's.
+	labelPV        = "persistentvolume"
+	labelNamespace = "claim_namespace"
+	labelClaim     = "claim"
 )
+
+// mostUsed is how many volumes have a series of their own: the fullest.
+const mostUsed = 1000
 
 var (
 	findingsDesc = metrics.NewDesc("flex_dispatcher_audit_findings",
 		"Findings of the last audit: orphaned objects and volumes, and objects whose counterpart is missing", []string{labelKind, labelClass}, nil, metrics.ALPHA, "")
 	bytesDesc = metrics.NewDesc("flex_dispatcher_audit_bytes",
 		"The size of the volumes of these findings, as far as it is known", []string{labelKind, labelClass}, nil, metrics.ALPHA, "")
+	usedDesc = metrics.NewDesc("flex_volume_used_bytes",
+		"How many bytes of its storage a volume uses, by the last audit, if the storage says so: the 1000 volumes with the largest share of their capacity",
+		[]string{labelClass, labelPV, labelNamespace, labelClaim}, nil, metrics.ALPHA, "")
 	successDesc = metrics.NewDesc("flex_dispatcher_audit_last_success_timestamp_seconds",
 		"When the audit last saw the cluster and every storage that it was to list", nil, nil, metrics.ALPHA, "")
 )
@@ -30,6 +44,7 @@ type Gauges struct {
 
 	mu      sync.Mutex
 	found   map[gauge]found
+	used    []audit.Usage
 	success time.Time
 }
 
@@ -54,6 +69,8 @@ func (g *Gauges) set(l Look, now time.Time) {
 		}
 		g.found[key] = found{g.found[key].count + 1, g.found[key].bytes + f.Size}
 	}
+	g.used = audit.Usages(l.State)
+	g.used = g.used[:min(len(g.used), mostUsed)]
 	if len(l.Faults) == 0 {
 		g.success = now
 	}
@@ -63,6 +80,7 @@ func (g *Gauges) set(l Look, now time.Time) {
 func (g *Gauges) DescribeWithStability(out chan<- *metrics.Desc) {
 	out <- findingsDesc
 	out <- bytesDesc
+	out <- usedDesc
 	out <- successDesc
 }
 
@@ -73,6 +91,9 @@ func (g *Gauges) CollectWithStability(out chan<- metrics.Metric) {
 	for key, n := range g.found {
 		out <- metrics.NewLazyConstMetric(findingsDesc, metrics.GaugeValue, float64(n.count), key.kind, key.class)
 		out <- metrics.NewLazyConstMetric(bytesDesc, metrics.GaugeValue, float64(n.bytes), key.kind, key.class)
+	}
+	for _, u := range g.used {
+		out <- metrics.NewLazyConstMetric(usedDesc, metrics.GaugeValue, float64(u.Used), u.Class, u.PV, u.Namespace, u.Claim)
 	}
 	if !g.success.IsZero() {
 		out <- metrics.NewLazyConstMetric(successDesc, metrics.GaugeValue, float64(g.success.Unix()))

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-base/metrics"
 	"k8s.io/klog/v2"
@@ -44,6 +45,50 @@ func TestAWatchingAuditShowsWhatItHasFoundLast(t *testing.T) {
 		}
 		if got := gauge(l, registry, "last_success_timestamp_seconds"); got <= success {
 			l.t.Errorf("the last success is %v after %v", got, success)
+		}
+		stop()
+		<-ended
+	})
+}
+
+// A storage may list any number of volumes.
+func TestTheFullestVolumesHaveASeries(t *testing.T) {
+	inLab(t, nil, func(l *lab) {
+		ctx, stop := context.WithCancel(l.t.Context())
+		gauges, registry, ended := &run.Gauges{}, metrics.NewKubeRegistry(), make(chan struct{})
+		registry.CustomMustRegister(gauges)
+		const volumes, most = 1003, 1000
+		lines := ""
+		for i := range volumes {
+			uid := fmt.Sprintf("u-%d", i)
+			l.add(&corev1.PersistentVolume{
+				ObjectMeta: metav1.ObjectMeta{Name: "pvc-" + uid, Annotations: map[string]string{contract.AnnClaimUID: uid}},
+				Spec: corev1.PersistentVolumeSpec{
+					StorageClassName: "gold", Capacity: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")},
+				},
+			})
+			lines += strings.Replace(volumeLine(uid, "v"+uid, clusterID), "{", fmt.Sprintf(`{"used":%d,`, i), 1)
+		}
+		l.ends(0, contract.EncodeListEnd(volumes), lines)
+		go func() {
+			l.Watch(ctx, run.Storages{All: true}, time.Minute, gauges)
+			close(ended)
+		}()
+		time.Sleep(50 * time.Second)
+		families, err := registry.Gather()
+		if err != nil {
+			l.t.Fatal(err)
+		}
+		found, least := 0, float64(volumes)
+		for _, f := range families {
+			if f.GetName() == "flex_volume_used_bytes" {
+				for _, m := range f.GetMetric() {
+					found, least = found+1, min(least, m.GetGauge().GetValue())
+				}
+			}
+		}
+		if found != most || least != volumes-most {
+			l.t.Errorf("%d series, the least of %v bytes", found, least)
 		}
 		stop()
 		<-ended

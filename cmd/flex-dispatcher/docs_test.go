@@ -72,6 +72,7 @@ var documented = map[string]struct {
 	"runs.DescribedPV":  {table: "field of a description"},
 	"jobs.Head":         {page: configurationPage, table: "field of the first line"},
 	"jobs.Record":       {page: configurationPage, table: "field of a claim's line"},
+	"audit.Usage":       {internal: true}, // kubectl flex status prints it
 	"jobs.Outcome":      {internal: true},
 	"jobs.VolumeList":   {internal: true},
 	"jobs.Returns":      {internal: true},
