@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+
+	"github.com/flex-provisioner/flex-provisioner/audit"
 )
 
 func TestTheStatusPrintsALineOfAClassThatNoLongerExists(t *testing.T) {
@@ -13,6 +15,22 @@ func TestTheStatusPrintsALineOfAClassThatNoLongerExists(t *testing.T) {
 	}
 	if text := out.String(); !strings.Contains(text, "\nclass old: no StorageClass of this provisioner has the name, and PersistentVolumes of it exist: 3.") || strings.Contains(text, "class gold:") {
 		t.Errorf("it prints %s", text)
+	}
+}
+
+func TestTheStatusPrintsHowFullVolumesAre(t *testing.T) {
+	var out strings.Builder
+	err := (&printer{out: &out}).status(&Status{Volumes: []audit.Usage{
+		{Class: "gold", PV: "pvc-1", Namespace: "app", Claim: "data", Size: 10 << 30, Used: 9<<30 + 1},
+		{Class: "gold", PV: "pvc-2", Size: 1 << 30},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"pvc-1 app/data gold 9217Mi 10Gi 90%", "pvc-2 - gold 0Mi 1Gi 0%"} {
+		if text := strings.Join(strings.Fields(out.String()), " "); !strings.Contains(text, want) {
+			t.Errorf("it prints %s, want %s", text, want)
+		}
 	}
 }
 

@@ -18,6 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 	storagehelpers "k8s.io/component-helpers/storage/volume"
 
+	"github.com/flex-provisioner/flex-provisioner/audit"
+	"github.com/flex-provisioner/flex-provisioner/audit/run"
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
@@ -36,6 +38,8 @@ type Status struct {
 	Leader     string  `json:"leader,omitempty"`
 	Idle       string  `json:"idle,omitempty"`
 	Classes    []Class `json:"classes,omitempty"`
+	// Volumes is how full the volumes are whose storages tell it, if that was asked for.
+	Volumes []audit.Usage `json:"volumes,omitempty"`
 }
 
 // Class is how one class does.
@@ -241,7 +245,7 @@ func (d *Dispatcher) causes(ctx context.Context, uids []types.UID) ([]Cause, err
 }
 
 func statusCommand(now func() time.Time) *cobra.Command {
-	a := &asked{}
+	a, volumes := &asked{}, false
 	cmd := &cobra.Command{
 		Use:     "status [CLASS...]",
 		Short:   "Show the classes with their Jobs and waiting claims, and what is in the way of these",
@@ -258,15 +262,32 @@ func statusCommand(now func() time.Time) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			var unlisted error
+			if volumes {
+				if s.Volumes, unlisted = a.volumes(cmd, only); unlisted != nil && cmd.Context().Err() != nil {
+					return unlisted
+				}
+			}
 			printed, err := printObject(cmd.OutOrStdout(), a.output, s)
 			if !printed {
 				err = (&printer{out: cmd.OutOrStdout(), now: now()}).status(s)
 			}
-			return cmp.Or(err, s.found())
+			return cmp.Or(err, unlisted, s.found())
 		},
 	}
 	a.addFlags(cmd)
+	cmd.Flags().BoolVar(&volumes, "volumes", false, "show how full the volumes are, where the storage tells it. Jobs list the storages, as with audit --storage")
 	return cmd
+}
+
+// volumes lists the storages of classes.
+func (a *asked) volumes(cmd *cobra.Command, only []string) ([]audit.Usage, error) {
+	auditor, err := a.auditor(cmd)
+	if err != nil {
+		return nil, err
+	}
+	auditor.Timeout = run.DefaultTimeout
+	return Volumes(cmd.Context(), auditor, only, cmd.ErrOrStderr())
 }
 
 // found returns ErrFound if anything is wrong.
@@ -302,6 +323,10 @@ func (p *printer) status(s *Status) error {
 			p.line("cause", cause.Cause)
 			p.line("remedy", cause.Remedy)
 		}
+	}
+	if len(s.Volumes) > 0 {
+		p.printf("\n")
+		p.table(func(out io.Writer) { p.volumes(out, s.Volumes) })
 	}
 	if s.Idle != "" {
 		p.printf("\n%s, so no volume is created, expanded or deleted\n", s.Idle)

@@ -55,6 +55,7 @@ var answers = map[string]string{
 	"kubectl flex audit --storage=CLASS":                             "does not have list among its verbs",
 	"kubectl flex audit --storage=gold":                              "does not have list among its verbs",
 	"kubectl flex undelete NAMESPACE/CLAIM":                          "no PersistentVolume is Released",
+	"kubectl flex status gold --volumes":                             "does not have list among its verbs",
 	"kubectl flex uninstall":                                         "run the command again with --yes",
 	// The lab has no audit of its own.
 	"kubectl logs --namespace=flex-system deployment/flex-dispatcher-audit": "(NotFound)",
