@@ -15,8 +15,33 @@ node=${FLEX_SELECTED_NODE:-}
 # No pod mounts what is in here: the notes of whose the volumes are, and what is kept of each.
 own=$base/.btrfs
 notes=$own/notes
+
+# group_of VOLUME prints the quota group of a volume. Its number is 48 random bits of the UID. With
+# the group of another claim a pod could use up its limit.
+group_of() {
+  local uid=${1#pvc-}
+  echo "64/$((16#${uid:0:8}${uid:9:4}))"
+}
+
+# used prints what the group of each volume refers to: what its limit counts.
+used() {
+  local at
+  local volume
+  {
+    for at in "$notes"/pvc-*; do
+      volume=${at##*/}
+      echo "$(group_of "$volume") $volume"
+    done
+    btrfs qgroup show --raw "$base"
+  } | awk '
+    $2 ~ /^pvc-/ { volume[$1] = $2 }
+    $1 in volume && $2 ~ /^[0-9]+$/ { print volume[$1], $2 }'
+}
+
 if [ "$1" = list ]; then
-  exec flex list "$notes"
+  said=$(mktemp)
+  used >"$said" || true
+  exec flex list --used "$said" "$notes"
 fi
 
 # The dispatcher chooses the PV's name, pvc-UID. No text of a user becomes part of a path.
@@ -30,10 +55,7 @@ aside=$own/$FLEX_PV_NAME
 # With a limit below 128 KiB a volume cannot have one file: btrfs counts its own blocks.
 size=$((${FLEX_SIZE:-0} < 1048576 ? 1048576 : FLEX_SIZE))
 
-# The quota group of the volume has 48 random bits of the UID as its number. With the group of
-# another claim a pod could use up its limit.
-uid=${FLEX_PV_NAME#pvc-}
-group=64/$((16#${uid:0:8}${uid:9:4}))
+group=$(group_of "$FLEX_PV_NAME")
 
 # source_of_claim prints the source of this claim's clone: its kind, its name and its volume. The
 # file may have the requests of other claims, too.

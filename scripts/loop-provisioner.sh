@@ -18,8 +18,21 @@ node=${FLEX_SELECTED_NODE:-}
 # No pod mounts what is in here: the files, and the notes of whose they are.
 own=$base/.loop
 notes=$own/notes
+
+# used prints what each volume's file takes of the node: its blocks, times their size. A file that
+# is deleted at this moment has no line.
+used() {
+  cd "$own" || return
+  stat -c '%n %b %B' pvc-*.img |
+    while read -r name blocks unit; do
+      echo "${name%.img} $((blocks * unit))"
+    done
+}
+
 if [ "$1" = list ]; then
-  exec flex list "$notes"
+  said=$(mktemp)
+  (used) >"$said" || true
+  exec flex list --used "$said" "$notes"
 fi
 
 # The dispatcher chooses the PV's name, pvc-UID. No text of a user becomes part of a path.

@@ -286,7 +286,7 @@ delete() {
 }
 
 list() {
-  lvs --noheadings --nosuffix --units b -o lv_name,lv_size,lv_tags "$group"
+  lvs --noheadings --nosuffix --units b -o lv_name,lv_size,data_percent,lv_tags "$group"
 }
 
 # main runs the verb. It reads the group first: one that cannot be read is not one without volumes.

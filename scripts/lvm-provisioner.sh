@@ -72,13 +72,20 @@ delete() {
 
 list() {
   box list </dev/null
-  # A logical volume without a note is not of a claim.
+  # A logical volume without a note is not of a claim. One that is not active does not say how many
+  # percent of it are used. Some boxes have a decimal comma.
   jq -Rc '
     capture(
       "^ *(?<volume>pvc-(?<uid>[^ ]+)) +(?<size>[0-9]+)"
-      + " +(.*,)?flex[.](?<note>[A-Za-z0-9+/=]+)"
+      + " +((?<percent>[0-9]+([.,][0-9]+)?) +)?(.*,)?flex[.](?<note>[A-Za-z0-9+/=]+)"
     ) |
-    (.note | @base64d | fromjson) + {uid, volume, size: (.size | tonumber)}
+    (.size | tonumber) as $size |
+    (.note | @base64d | fromjson) + {uid, volume, size: $size}
+    + if .percent then
+        {used: (.percent | sub(","; ".") | tonumber * $size / 100 | floor)}
+      else
+        {}
+      end
     ' "$work/said" >"$work/list"
   show_list
 }

@@ -130,7 +130,7 @@ delete() {
 }
 
 list() {
-  zfs list -Hp -d 1 -o name,refquota,creation,flex:note "$parent"
+  zfs list -Hp -d 1 -o name,refquota,creation,referenced,flex:note "$parent"
 }
 
 # main runs the verb. It reads the parent first: a parent that cannot be read is not one without

@@ -54,12 +54,14 @@ delete() {
 
 list() {
   box list
-  # A data set without a note is not of a claim.
+  # A data set without a note is not of a claim. Its limit counts what it refers to. What ZFS says
+  # is used includes the reservation.
   jq -Rc '
     split("\t") |
-    select(.[3] != "-") |
-    (.[3] | @base64d | fromjson)
+    select(.[4] != "-") |
+    (.[4] | @base64d | fromjson)
     + {volume: .[0], size: (.[1] | tonumber), createdAt: (.[2] | tonumber | todate)}
+    + {used: (.[3] | tonumber)}
     ' "$work/said" >"$work/list"
   show_list
 }

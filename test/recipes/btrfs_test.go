@@ -57,6 +57,8 @@ func TestBtrfsVolumeHasItsSizeGrowsAndIsDeleted(t *testing.T) {
 	c.size = 64 * mib
 	n.want(0, "expand", c, grownTo(96*mib)) // an expand never shrinks
 	n.want(0, "list", claim{}, fmt.Sprintf(`{"uid":%q,"volume":%q,"size":%d,`, c.uid, c.pv(), 96*mib), `{"lines":1}`)
+	n.runs("btrfs", "filesystem", "sync", n.base)
+	n.want(0, "list", claim{}, `,"used":`+n.referenced()+"}")
 	if limits := fmt.Sprint(n.limits()); !strings.Contains(limits, fmt.Sprint(96*mib)) {
 		t.Errorf("the limits are %s", limits)
 	}
@@ -64,6 +66,18 @@ func TestBtrfsVolumeHasItsSizeGrowsAndIsDeleted(t *testing.T) {
 		n.want(0, "delete", c)
 	}
 	n.isEmpty()
+}
+
+// referenced returns what btrfs itself says that the only group of a volume refers to.
+func (n *node) referenced() string {
+	n.t.Helper()
+	for line := range strings.Lines(n.runs("btrfs", "qgroup", "show", "--raw", n.base)) {
+		if fields := strings.Fields(line); len(fields) > 1 && strings.HasPrefix(fields[0], "64/") {
+			return fields[1]
+		}
+	}
+	n.t.Error("no volume has a group")
+	return ""
 }
 
 // isEmpty fails the test unless nothing is left of any volume: the only group is that of the file system's own tree.

@@ -56,7 +56,7 @@ func lvs(world string, arguments []string, _ io.Reader, out, log io.Writer) int 
 			if selected != "" && name != selected {
 				continue
 			}
-			text := strings.NewReplacer("lv_name", name, "lv_size", strconv.FormatInt(v.Size, 10), "lv_tags", strings.Join(v.Tags, ","), "lv_active", map[bool]string{false: "active"}[v.Inactive], "vg_extent_size", strconv.Itoa(extent))
+			text := strings.NewReplacer("lv_name", name, "lv_size", strconv.FormatInt(v.Size, 10), "lv_tags", strings.Join(v.Tags, ","), "lv_active", map[bool]string{false: "active"}[v.Inactive], "data_percent", map[bool]string{false: "25.00"}[v.Inactive], "vg_extent_size", strconv.Itoa(extent))
 			fields := []string{}
 			for column := range strings.SplitSeq(columns, ",") {
 				fields = append(fields, text.Replace(column))

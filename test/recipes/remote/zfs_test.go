@@ -39,10 +39,10 @@ func zfs(world string, arguments []string, _ io.Reader, out, log io.Writer) int 
 			code = 1
 		case line == "list -H -d 1 -o name tank/flex":
 			fmt.Fprintln(out, strings.Join(append([]string{"tank/flex"}, slices.Sorted(maps.Keys(pool.Children))...), "\n"))
-		case line == "list -Hp -d 1 -o name,refquota,creation,flex:note tank/flex":
-			fmt.Fprintln(out, "tank/flex\t0\t1700000000\t-")
+		case line == "list -Hp -d 1 -o name,refquota,creation,referenced,flex:note tank/flex":
+			fmt.Fprintln(out, "tank/flex\t0\t1700000000\t24576\t-")
 			for name, p := range pool.Children {
-				fmt.Fprintf(out, "%s\t%s\t1700000000\t%s\n", name, p["refquota"], p["flex:note"])
+				fmt.Fprintf(out, "%s\t%s\t1700000000\t24576\t%s\n", name, p["refquota"], p["flex:note"])
 			}
 		case line == "get -Hp -o value available tank/flex":
 			fmt.Fprintln(out, pool.Available)
