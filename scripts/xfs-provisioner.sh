@@ -16,8 +16,22 @@ node=${FLEX_SELECTED_NODE:-}
 # each volume, and volumes that are not complete.
 own=$base/.xfs
 notes=$own/notes
+
+# used prints what each project uses of its limit: of a directory that has one, statfs says that.
+used() {
+  local at
+  local blocks
+  local free
+  local unit
+  stat -f -c '%n %b %f %S' "$own"/projects/pvc-* | while read -r at blocks free unit; do
+    echo "${at##*/} $(((blocks - free) * unit))"
+  done
+}
+
 if [ "$1" = list ]; then
-  exec flex list "$notes"
+  said=$(mktemp)
+  used >"$said" || true
+  exec flex list --used "$said" "$notes"
 fi
 
 # The dispatcher chooses the PV's name, pvc-UID. No text of a user becomes part of a path.

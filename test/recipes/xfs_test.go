@@ -79,7 +79,7 @@ func TestXFSVolumeHasItsSizeGrowsAndIsDeleted(t *testing.T) {
 	n.want(73, "expand", c, "bytes free")
 	c.size = 64 * mib
 	n.want(0, "expand", c, grownTo(96*mib)) // an expand never shrinks
-	n.want(0, "list", claim{}, c.pv(), `{"lines":1}`)
+	n.want(0, "list", claim{}, c.pv(), fmt.Sprintf(`"used":%d}`, 96*mib), `{"lines":1}`)
 	for range 2 {
 		n.want(0, "delete", c)
 	}
