@@ -220,11 +220,11 @@ kernels() {
   ! grep -E -- '--- SKIP|no tests to run' "$TMP/kernels" ||
     die "a test was skipped, or there was none"
   without_guests
-  ticks "$TMP/kernels" kernels
   KEEP='' E2E_GUESTS=1 MODE=noauth BACKENDS=lvm,lvmmp FLEX_DEPLOY=test/e2e/recipes \
     FLEX_IMAGES=recipes E2E_TAGS=e2e,long,kernels E2E_RUN='^TestKernel' hack/e2e.sh 2>&1 |
-    tee "$TMP/mounted"
-  cells "$TMP/mounted" TestKernel
+    tee -a "$TMP/kernels"
+  ticks "$TMP/kernels" kernels
+  cells "$TMP/kernels" TestKernel
 }
 
 # cells LOG PREFIX: a table of the steps that have passed, a row for each test whose name has the
