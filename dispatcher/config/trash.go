@@ -14,15 +14,26 @@ var errKeepDeleted = errors.New("must be a duration such as 168h, or 0")
 // KeepDeleted returns how long a released volume waits before it is deleted, as the data of a
 // ConfigMap or of a revision say. Zero is the default.
 func KeepDeleted(data map[string]string) (time.Duration, *field.Error) {
-	text := strings.TrimSpace(data[keyKeepDeleted])
-	if text == "" {
-		return 0, nil
+	text, has := data[keyKeepDeleted]
+	if !has {
+		return 0, nearKeepDeleted(data)
 	}
-	keep, err := time.ParseDuration(text)
+	keep, err := time.ParseDuration(strings.TrimSpace(text))
 	if err != nil || keep < 0 {
 		return 0, field.Invalid(at(keyKeepDeleted), text, errKeepDeleted.Error())
 	}
 	return keep, nil
+}
+
+// nearKeepDeleted returns the fault that a key seems to be a misspelt one: to ignore it would delete
+// what was to be kept.
+func nearKeepDeleted(data map[string]string) *field.Error {
+	for key := range data {
+		if nearKey(key) == keyKeepDeleted {
+			return field.Invalid(at(key), data[key], "did you mean "+keyKeepDeleted+"?")
+		}
+	}
+	return nil
 }
 
 func (p *parser) keepDeleted() {

@@ -9,14 +9,19 @@ import (
 )
 
 func TestKeepDeletedIsADuration(t *testing.T) {
-	for text, want := range map[string]time.Duration{"": 0, "0": 0, "168h": 168 * time.Hour, "90m": 90 * time.Minute} {
+	for text, want := range map[string]time.Duration{"0": 0, "168h": 168 * time.Hour, "90m": 90 * time.Minute} {
 		if keep, fault := config.KeepDeleted(map[string]string{"keep-deleted": text}); fault != nil || keep != want {
 			t.Errorf("%q: %s, %v", text, keep, fault)
 		}
 	}
-	for _, text := range []string{"7d", "168", "-1h", "always"} {
+	for _, text := range []string{"", " ", "7d", "168", "-1h", "always"} {
 		if _, fault := config.KeepDeleted(map[string]string{"keep-deleted": text}); fault == nil {
 			t.Errorf("%q has no fault", text)
+		}
+	}
+	for key, faulty := range map[string]bool{"keepDeleted": true, "Keep_Deleted": true, "keep": false} {
+		if keep, fault := config.KeepDeleted(map[string]string{key: "168h"}); keep != 0 || (fault != nil) != faulty {
+			t.Errorf("the key %s: %s, %v", key, keep, fault)
 		}
 	}
 }

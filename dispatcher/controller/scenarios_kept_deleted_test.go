@@ -92,3 +92,25 @@ func TestAReleasedPVThatIsDeletedByHandIsKept(t *testing.T) {
 		w.MustRun("provision", "delete")
 	})
 }
+
+// A generator names a ConfigMap after its content. Until the older ones are pruned, several have the
+// label of the class, and none of them the name in the volume's revision.
+func TestKeepDeletedIsTheLongestOfAllConfigsOfTheClass(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.SetUpGold(fakecluster.Works)
+		w.Start()
+		claim := w.provisioned("data")
+		gold := fakecluster.Get[*corev1.ConfigMap](w, fakecluster.ConfigNamespace, "gold")
+		for name, keep := range map[string]string{"gold-b": "1h", "gold-c": "4h"} {
+			cm := gold.DeepCopy()
+			cm.ObjectMeta = metav1.ObjectMeta{Name: name, Namespace: gold.Namespace, Labels: gold.Labels}
+			cm.Data["keep-deleted"] = keep
+			fakecluster.Create(w, fakecluster.Admin, cm)
+		}
+		fakecluster.Delete(w, fakecluster.Admin, gold)
+		fakecluster.Delete(w, fakecluster.User, claim)
+		w.Advance(3 * time.Hour)
+		w.mustBeKept(claim)
+		w.Until("nothing is left", 2*time.Hour, w.Empty)
+	})
+}

@@ -13,10 +13,11 @@ import (
 )
 
 // observeKept notes until when the volume of a released PV waits for its delete. A value that cannot
-// be read is a problem: without it the volume would be deleted at once.
+// be read is a problem: without it the volume would be deleted at once. A volume whose claim is bound
+// to another one has no data.
 func (b *Observer) observeKept(_ context.Context, _ cluster.Reader, o *Observation) error {
 	vol, t := &o.View.Volume, &o.Delete.Target
-	if vol.Use != decide.Released || !vol.PolicyDelete || t.Problem != nil || o.isDeleteBegun() {
+	if vol.Use != decide.Released || o.View.Claim == decide.ClaimBoundElsewhere || !vol.PolicyDelete || t.Problem != nil || o.isDeleteBegun() {
 		return nil
 	}
 	keep, fault := b.KeepDeleted(o.Delete.Config)

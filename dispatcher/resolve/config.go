@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -264,15 +263,6 @@ func (f *Resolver) presentOf(old config.Config) (config.Config, bool) {
 		return f.lastGood(today.Source, cm)
 	}
 	return today.Config, true
-}
-
-// KeepDeleted returns how long a released volume of a config waits before it is deleted: as the
-// present ConfigMap of the class says or, without one, the revision.
-func (f *Resolver) KeepDeleted(made config.Config) (time.Duration, *field.Error) {
-	if cm := f.presentFor(made.Source); cm != nil {
-		return config.KeepDeleted(cm.Data)
-	}
-	return config.KeepDeleted(made.Source.Data)
 }
 
 // problemWith returns the problem that a config source has, or that the cluster lacks what it
