@@ -19,7 +19,6 @@ import (
 	storagehelpers "k8s.io/component-helpers/storage/volume"
 
 	"github.com/flex-provisioner/flex-provisioner/audit"
-	"github.com/flex-provisioner/flex-provisioner/audit/run"
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
@@ -278,16 +277,6 @@ func statusCommand(now func() time.Time) *cobra.Command {
 	a.addFlags(cmd)
 	cmd.Flags().BoolVar(&volumes, "volumes", false, "show how full the volumes are, where the storage tells it. Jobs list the storages, as with audit --storage")
 	return cmd
-}
-
-// volumes lists the storages of classes.
-func (a *asked) volumes(cmd *cobra.Command, only []string) ([]audit.Usage, error) {
-	auditor, err := a.auditor(cmd)
-	if err != nil {
-		return nil, err
-	}
-	auditor.Timeout = run.DefaultTimeout
-	return Volumes(cmd.Context(), auditor, only, cmd.ErrOrStderr())
 }
 
 // found returns ErrFound if anything is wrong.

@@ -8,12 +8,23 @@ import (
 	"math"
 	"slices"
 
+	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/flex-provisioner/flex-provisioner/audit"
 	"github.com/flex-provisioner/flex-provisioner/audit/run"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/quote"
 )
+
+// volumes lists the storages of classes.
+func (a *asked) volumes(cmd *cobra.Command, only []string) ([]audit.Usage, error) {
+	auditor, err := a.auditor(cmd)
+	if err != nil {
+		return nil, err
+	}
+	auditor.Timeout = run.DefaultTimeout
+	return Volumes(cmd.Context(), auditor, only, cmd.ErrOrStderr())
+}
 
 // Volumes returns how full the volumes of classes are, without names those of all that can be listed,
 // and names on log what was not listed. Jobs list the storages, as for an audit.
