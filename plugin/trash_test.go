@@ -1,14 +1,20 @@
 package plugin_test
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	clienttesting "k8s.io/client-go/testing"
+	storagehelpers "k8s.io/component-helpers/storage/volume"
 
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/admin"
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
@@ -103,8 +109,8 @@ func TestUndeleteIsRefusedWithItsReason(t *testing.T) {
 			c.T.Errorf("no such volume: %s", why)
 		}
 		client := c.Server.Client("admin")
-		first := admin.Undelete(c.Context(), client, pv, types.NamespacedName{Namespace: "app", Name: "first"})
-		second := admin.Undelete(c.Context(), client, pv, types.NamespacedName{Namespace: "app", Name: "second"})
+		first := admin.Undelete(c.Context(), client, pv, nil, types.NamespacedName{Namespace: "app", Name: "first"})
+		second := admin.Undelete(c.Context(), client, pv, nil, types.NamespacedName{Namespace: "app", Name: "second"})
 		if first != nil || second == nil || !strings.Contains(second.Error(), "has changed meanwhile") {
 			c.T.Errorf("two at once: %v; %v", first, second)
 		}
@@ -117,23 +123,165 @@ func TestUndeleteIsRefusedWithItsReason(t *testing.T) {
 	})
 }
 
+// cutOff undeletes, and ends before the claim is created.
+func cutOff(c *fakecluster.Cluster, name, to string) {
+	c.T.Helper()
+	client := c.Server.Client("admin")
+	client.PrependReactor("create", "persistentvolumeclaims", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		return len(a.(clienttesting.CreateActionImpl).CreateOptions.DryRun) == 0, nil, errors.New("the command is killed")
+	})
+	if _, _, err := plugin.Undelete(c.Context(), client, name, to); err == nil || !strings.Contains(err.Error(), "is killed") {
+		c.T.Fatalf("it was not cut off: %v", err)
+	}
+}
+
 // What ended between its two writes is completed by the same command, and nothing is deleted
-// meanwhile.
+// meanwhile, also if another claim of the name is deleted before.
 func TestAnUndeleteThatWasEndedHalfwayIsCompleted(t *testing.T) {
+	for _, to := range []string{"", "app/restored"} {
+		inWorld(t, func(c *fakecluster.Cluster) {
+			pv := deleted(c)
+			var second *corev1.PersistentVolume
+			if to != "" {
+				other := c.CreateClaim("data") // as a StatefulSet does
+				c.Until("it is bound", time.Minute, c.IsBound("data"))
+				cutOff(c, pv.Name, to)
+				second = deletedAgain(c, other)
+			} else {
+				cutOff(c, "app/data", to)
+			}
+			c.Advance(100 * time.Hour)
+			reserved := trash(c)[0]
+			if want := cmp.Or(to, "app/data"); reserved.PersistentVolume != pv.Name || reserved.ReservedFor != want || reserved.Claim != "app/data" {
+				c.T.Errorf("the trash has %+v", reserved)
+			}
+			if only, err := plugin.Only(trash(c), []string{pv.Name}, true); err == nil {
+				c.T.Errorf("what is reserved is emptied: %+v", only)
+			}
+			if second != nil {
+				why := undelete(c, second.Name, to)
+				if !strings.Contains(why, pv.Name+" is reserved for the claim app/restored") {
+					c.T.Errorf("another PV for the claim: %s", why)
+				}
+			}
+			if why := undelete(c, "app/data", to); why != "" {
+				c.T.Fatal(why)
+			}
+			name := strings.TrimPrefix(cmp.Or(to, "app/data"), "app/")
+			c.Until("the claim is bound", time.Minute, c.IsBound(name))
+			if got := c.Claim(name).Spec.VolumeName; got != pv.Name {
+				c.T.Errorf("the claim has %s", got)
+			}
+		})
+	}
+}
+
+// What was reserved for a claim that cannot be created is given to another.
+func TestAReservedVolumeIsGivenToAnotherClaim(t *testing.T) {
 	inWorld(t, func(c *fakecluster.Cluster) {
 		pv := deleted(c)
-		fakecluster.Update(c, fakecluster.Admin, pv, func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef.UID = "" })
-		c.Advance(1000 * time.Hour)
-		if len(c.Storage) != 1 {
-			c.T.Fatal("the volume was deleted")
-		}
-		if why := undelete(c, pv.Name, "app/other"); !strings.Contains(why, "app/data") {
-			c.T.Errorf("what is reserved for another claim: %s", why)
-		}
-		if why := undelete(c, "app/data", ""); why != "" {
+		cutOff(c, "app/data", "app/typo")
+		if why := undelete(c, pv.Name, "app/other"); why != "" {
 			c.T.Fatal(why)
 		}
-		c.Until("the claim is bound", time.Minute, c.IsBound("data"))
+		c.Until("the claim is bound", time.Minute, c.IsBound("other"))
+	})
+}
+
+func TestNothingIsReservedForAClaimThatMayNotBeCreated(t *testing.T) {
+	inWorld(t, func(c *fakecluster.Cluster) {
+		pv := deleted(c)
+		c.Server.Refuse(func(_, verb string, obj fakecluster.Object) error {
+			if _, isClaim := obj.(*corev1.PersistentVolumeClaim); isClaim && verb == "create" {
+				return errors.New("exceeded quota")
+			}
+			return nil
+		})
+		if why := undelete(c, pv.Name, ""); !strings.Contains(why, "exceeded quota. Nothing was changed") {
+			c.T.Error(why)
+		}
+		c.Server.Refuse(nil)
+		if all := trash(c); len(all) != 1 || all[0].ReservedFor != "" || all[0].State != string(corev1.VolumeReleased) {
+			c.T.Errorf("the trash is %+v", all)
+		}
+	})
+}
+
+// Kubernetes would leave a claim Lost that was bound before.
+func TestUndeleteIsRefusedForAClaimThatCannotBeBound(t *testing.T) {
+	for wants, spoil := range map[string]func(*corev1.PersistentVolumeClaim){
+		"has lost this volume": func(claim *corev1.PersistentVolumeClaim) {
+			claim.Annotations = map[string]string{storagehelpers.AnnBindCompleted: "yes"}
+		},
+		"is being deleted": func(claim *corev1.PersistentVolumeClaim) {
+			claim.Finalizers, claim.DeletionTimestamp = []string{"test/kept"}, &metav1.Time{Time: time.Now()}
+		},
+	} {
+		inWorld(t, func(c *fakecluster.Cluster) {
+			pv := deleted(c)
+			client := c.Server.Client("admin")
+			client.PrependReactor("get", "persistentvolumeclaims", func(clienttesting.Action) (bool, runtime.Object, error) {
+				claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "app", Name: "data"}}
+				claim.Spec.VolumeName = pv.Name
+				spoil(claim)
+				return true, claim, nil
+			})
+			if _, _, err := plugin.Undelete(c.Context(), client, "app/data", ""); err == nil || !strings.Contains(err.Error(), wants) {
+				c.T.Errorf("%s: %v", wants, err)
+			}
+			if all := trash(c); len(all) != 1 || all[0].ReservedFor != "" {
+				c.T.Errorf("the trash is %+v", all)
+			}
+		})
+	}
+}
+
+// An administrator gave the volume to a PersistentVolume made by hand.
+func TestUndeleteIsRefusedForAVolumeThatAnotherPersistentVolumeHas(t *testing.T) {
+	inWorld(t, func(c *fakecluster.Cluster) {
+		pv := deleted(c)
+		c.Stop()
+		byHand := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "by-hand"}}
+		byHand.Spec = *pv.Spec.DeepCopy()
+		byHand.Spec.ClaimRef = nil
+		fakecluster.Create(c, fakecluster.Admin, byHand)
+		if why := undelete(c, "app/data", ""); !strings.Contains(why, "by-hand has the same volume source") {
+			c.T.Errorf("a volume of two PersistentVolumes: %s", why)
+		}
+	})
+}
+
+// A PersistentVolume of another provisioner is none of a claim's that can be undeleted.
+func TestOfSeveralDeletedClaimsOfANameOneIsNamed(t *testing.T) {
+	inWorld(t, func(c *fakecluster.Cluster) {
+		pv := deleted(c)
+		foreign := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "foreign"}, Status: pv.Status}
+		foreign.Spec.ClaimRef = pv.Spec.ClaimRef.DeepCopy()
+		fakecluster.Create(c, fakecluster.Admin, foreign)
+		cutOff(c, "app/data", "app/typo")
+		other := c.CreateClaim("data")
+		c.Until("it is bound", time.Minute, c.IsBound("data"))
+		second := deletedAgain(c, other)
+		third := c.CreateClaim("data")
+		c.Until("it is bound", time.Minute, c.IsBound("data"))
+		last := deletedAgain(c, third)
+		_, err := plugin.Only(trash(c), []string{"app/data"}, true)
+		says := []string{fmt.Sprint(err), undelete(c, "app/data", "app/new")}
+		for _, say := range says {
+			if !strings.Contains(say, "several claims") || !strings.Contains(say, second.Name) || !strings.Contains(say, last.Name) {
+				c.T.Errorf("two volumes: %s", say)
+			}
+		}
+		if strings.Contains(says[1], "foreign") || !strings.Contains(says[1], pv.Name) {
+			c.T.Errorf("it names %s", says[1])
+		}
+		if named, err := plugin.Only(trash(c), []string{last.Name}, true); err != nil || len(named) != 1 {
+			c.T.Errorf("one that is named: %+v, %v", named, err)
+		}
+		fakecluster.Delete(c, fakecluster.Admin, last)
+		if all, err := plugin.Only(trash(c), []string{last.Name}, false); err != nil || all[0].State != "Terminating" {
+			c.T.Errorf("a PV that was deleted by hand: %+v, %v", all, err)
+		}
 	})
 }
 

@@ -1,15 +1,18 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	storagehelpers "k8s.io/component-helpers/storage/volume"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/patch"
@@ -25,37 +28,95 @@ func Empty(ctx context.Context, client kubernetes.Interface, pv *corev1.Persiste
 	return nil
 }
 
-// Undelete gives the volume of a released PV to a new claim. First the PV is reserved for that claim,
-// as it was observed: a delete that begins at the same time, or another undelete, meets a conflict.
-// A call that was ended after that is completed by the same call.
-func Undelete(ctx context.Context, client kubernetes.Interface, pv *corev1.PersistentVolume, to types.NamespacedName) error {
-	claim, err := client.CoreV1().PersistentVolumeClaims(to.Namespace).Get(ctx, to.Name, metav1.GetOptions{})
-	exists := err == nil
-	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("get the claim %s: %w", to, err)
+// AnnUndeletes on a reserved PV names the deleted claim that had its volume, as "namespace/name".
+// The claimRef names the new one.
+const AnnUndeletes = contract.Domain + "undeletes"
+
+// IsReserved reports whether a PV waits for a claim of the name that its claimRef has, as Undelete
+// or an administrator has written it.
+func IsReserved(pv *corev1.PersistentVolume) bool {
+	ref := pv.Spec.ClaimRef
+	return pv.Annotations[contract.AnnClaimUID] != "" && ref != nil && ref.UID == "" &&
+		pv.Status.Phase != corev1.VolumeBound
+}
+
+// IsReservedFor reports whether a PV waits for a claim of a name.
+func IsReservedFor(pv *corev1.PersistentVolume, claim types.NamespacedName) bool {
+	return IsReserved(pv) && ClaimOf(pv) == claim.String()
+}
+
+// ClaimOf returns the claim that the claimRef of a PV names, as "namespace/name".
+func ClaimOf(pv *corev1.PersistentVolume) string {
+	return pv.Spec.ClaimRef.Namespace + "/" + pv.Spec.ClaimRef.Name
+}
+
+// DeletedClaimOf returns the deleted claim that had the volume of a released or reserved PV.
+func DeletedClaimOf(pv *corev1.PersistentVolume) string {
+	if of := pv.Annotations[AnnUndeletes]; of != "" && IsReserved(pv) {
+		return of
 	}
-	if exists && claim.Spec.VolumeName != pv.Name {
-		return fmt.Errorf("the claim %s exists, and is not for this volume. A StatefulSet creates its claims again at once. "+
-			"Name another claim by --to", to)
+	return ClaimOf(pv)
+}
+
+// Undelete gives the volume of a released PV to a new claim, if none of all PVs is in the way. First
+// the PV is reserved for that claim, as it was observed: a delete that begins at the same time, or
+// another undelete, meets a conflict. A call that was ended after that is completed by the same call.
+// What may never be created is refused before: a PV that is reserved for it is kept without an end.
+func Undelete(ctx context.Context, client kubernetes.Interface, pv *corev1.PersistentVolume, all []corev1.PersistentVolume, to types.NamespacedName) error {
+	if err := cmp.Or(whyNotReleased(pv), whyTaken(pv, all, to)); err != nil {
+		return err
+	}
+	claims := client.CoreV1().PersistentVolumeClaims(to.Namespace)
+	exists, err := isThere(ctx, client, pv, to)
+	if err == nil && !exists {
+		if _, err = claims.Create(ctx, claimFor(pv, to), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); err != nil {
+			err = fmt.Errorf("create the claim %s: %w. Nothing was changed", to, err)
+		}
+	}
+	if err != nil {
+		return err
 	}
 	if err := reserve(ctx, client, pv, to); err != nil || exists {
 		return err
 	}
-	if _, err := client.CoreV1().PersistentVolumeClaims(to.Namespace).Create(ctx, claimFor(pv, to), metav1.CreateOptions{}); err != nil {
+	if _, err := claims.Create(ctx, claimFor(pv, to), metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("create the claim %s: %w. The PersistentVolume is reserved for it, and is not deleted: "+
-			"run the same command again, or create that claim with spec.volumeName: %s", to, err, pv.Name)
+			"run the same command again, or name another claim by --to", to, err)
 	}
 	return nil
 }
 
+// isThere reports whether the claim exists that is to have the volume of a PV, and can be bound to it.
+func isThere(ctx context.Context, client kubernetes.Interface, pv *corev1.PersistentVolume, to types.NamespacedName) (bool, error) {
+	claim, err := client.CoreV1().PersistentVolumeClaims(to.Namespace).Get(ctx, to.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("get the claim %s: %w", to, err)
+	case claim.DeletionTimestamp != nil:
+		return false, fmt.Errorf("the claim %s is being deleted. Wait until it no longer exists, or name another claim by --to", to)
+	case claim.Spec.VolumeName != pv.Name:
+		return false, fmt.Errorf("the claim %s exists, and is not for this volume. A StatefulSet creates its claims again at once. "+
+			"Name another claim by --to", to)
+	case metav1.HasAnnotation(claim.ObjectMeta, storagehelpers.AnnBindCompleted):
+		// The volume controller binds it to no volume again: syncBoundClaim leaves it Lost.
+		return false, fmt.Errorf("the claim %s exists, and has lost this volume: its annotation %s says that it was bound. "+
+			"Delete it, or name another claim by --to", to, storagehelpers.AnnBindCompleted)
+	default:
+		return true, nil
+	}
+}
+
 // reserve lets only the claim of a name be bound to a PV.
 func reserve(ctx context.Context, client kubernetes.Interface, pv *corev1.PersistentVolume, to types.NamespacedName) error {
-	if isReserved, err := whyNotReleased(pv, to); err != nil || isReserved {
-		return err
+	if IsReservedFor(pv, to) {
+		return nil
 	}
-	change := patch.Fields{"spec": patch.Fields{"claimRef": patch.Fields{
+	change := patch.Annotate(map[string]string{AnnUndeletes: DeletedClaimOf(pv)})
+	change["spec"] = patch.Fields{"claimRef": patch.Fields{
 		"namespace": to.Namespace, "name": to.Name, "uid": nil, "resourceVersion": nil,
-	}}}
+	}}
 	_, err := patch.Merge(ctx, client.CoreV1().PersistentVolumes(), pv, change)
 	if apierrors.IsConflict(err) {
 		return fmt.Errorf("the PersistentVolume %s has changed meanwhile: its delete begins, or another undelete: %w", pv.Name, err)
@@ -66,22 +127,33 @@ func reserve(ctx context.Context, client kubernetes.Interface, pv *corev1.Persis
 	return nil
 }
 
-// whyNotReleased returns why the volume of a PV cannot be given to a claim, or whether the PV is
-// reserved for that already.
-func whyNotReleased(pv *corev1.PersistentVolume, to types.NamespacedName) (isReserved bool, _ error) {
+// whyNotReleased returns why the volume of a PV cannot be given to any claim.
+func whyNotReleased(pv *corev1.PersistentVolume) error {
 	ref := pv.Spec.ClaimRef
 	switch {
 	case pv.Annotations[contract.AnnClaimUID] == "":
-		return false, errors.New("it was not made by flex-provisioner")
+		return errors.New("it was not made by flex-provisioner")
 	case pv.DeletionTimestamp != nil:
-		return false, errors.New("it is being deleted: no claim can be bound to it any more, and a Job may be deleting its volume")
-	case ref != nil && ref.UID == "" && ref.Namespace == to.Namespace && ref.Name == to.Name:
-		return true, nil
-	case pv.Status.Phase != corev1.VolumeReleased || ref == nil || ref.UID == "":
-		return false, fmt.Errorf("its phase is %s%s, and only a volume that is Released can be given to a claim", pv.Status.Phase, claimedBy(ref))
+		return errors.New("it is being deleted: no claim can be bound to it any more, and a Job may be deleting its volume")
+	case !IsReserved(pv) && (pv.Status.Phase != corev1.VolumeReleased || ref == nil || ref.UID == ""):
+		return fmt.Errorf("its phase is %s%s, and only a volume that is Released can be given to a claim", pv.Status.Phase, claimedBy(ref))
 	default:
-		return false, nil
+		return nil
 	}
+}
+
+// whyTaken returns which other PV has the same volume, or waits for the same claim.
+func whyTaken(pv *corev1.PersistentVolume, all []corev1.PersistentVolume, to types.NamespacedName) error {
+	for _, other := range all {
+		if rival := pvs.Rival(&other, pv, pv.Annotations[contract.AnnClaimUID], time.Time{}); rival != "" {
+			return errors.New(rival + ". Two claims would have one volume")
+		}
+		if other.Name != pv.Name && IsReservedFor(&other, to) {
+			return fmt.Errorf("the PersistentVolume %s is reserved for the claim %s. "+
+				"Complete that by kubectl flex undelete %s, or name another claim by --to", other.Name, to, other.Name)
+		}
+	}
+	return nil
 }
 
 func claimedBy(ref *corev1.ObjectReference) string {

@@ -84,7 +84,11 @@ func (w *world) undelete() string {
 	}
 	w.claims++
 	heir := types.NamespacedName{Namespace: fakecluster.ClaimNamespace, Name: fmt.Sprintf("data-%d", w.claims)}
-	if err := admin.Undelete(w.T.Context(), w.Server.Client(fakecluster.Admin), pv, heir); err != nil {
+	var all []corev1.PersistentVolume
+	for _, one := range fakecluster.List[*corev1.PersistentVolume](w) {
+		all = append(all, *one)
+	}
+	if err := admin.Undelete(w.T.Context(), w.Server.Client(fakecluster.Admin), pv, all, heir); err != nil {
 		return ""
 	}
 	return pv.Name + " for " + heir.Name
