@@ -115,9 +115,11 @@ func trashCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "trash [PV|NAMESPACE/CLAIM]...",
 		Short: "List the volumes of deleted claims that wait for their delete",
-		Long: "trash lists the volumes that the key keep-deleted of their config keeps: whose they were, how large they are, and until when they are kept.\n" +
+		Long: "trash lists the volumes that the key keep-deleted of their config keeps:\n" +
+			"whose they were, how large they are, and until when they are kept.\n" +
 			"Those whose STATE is Released or reserved can be undeleted.\n" +
 			"With --empty the deletes of those that are listed are due now.",
+		Example: "  kubectl flex trash\n  kubectl flex trash shop/data --empty",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			d, stop, err := a.openAsAdmin(cmd.Context())
 			if err != nil {

@@ -23,7 +23,8 @@ func undeleteCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "undelete PV|NAMESPACE/CLAIM",
 		Short: "Give the volume of a deleted claim to a new claim",
-		Long: "undelete creates a claim that is bound to the volume of a deleted one, with its data. Without --to it has the name of the deleted claim.\n" +
+		Long: "undelete creates a claim that is bound to the volume of a deleted one, with its data.\n" +
+			"Without --to it has the name of the deleted claim.\n" +
 			"It needs the permissions to list and patch PersistentVolumes, and to get and create the claim.",
 		Example: "  kubectl flex undelete shop/data\n  kubectl flex undelete pvc-6f0c3b1e-2d4a-4c8e-9a57-0b1c2d3e4f50 --to shop/data-restored",
 		Args:    cobra.ExactArgs(1),
