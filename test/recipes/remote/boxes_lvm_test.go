@@ -3,6 +3,7 @@
 package remote
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -76,6 +77,7 @@ func TestARealBoxWithLVM(t *testing.T) {
 			w.t.Errorf("the node has a disk of %d bytes, and %d bytes for files", device, files)
 		}
 		w.diskOf(c).mustRead("of the first claim")
+		w.mustListWhatIsUsed(128 * mebi)
 	})
 	w.step("cloned", func() {
 		small := clone
@@ -107,6 +109,17 @@ func TestARealBoxWithLVM(t *testing.T) {
 	w.step("repeated after a kill", func() { w.mustRepeatLVM(provisioned, deleted) })
 	if said := w.said.String(); strings.Contains(said, "leaked") {
 		t.Errorf("LVM has inherited a file:\n%s", said)
+	}
+}
+
+// mustListWhatIsUsed fails the test unless the one volume that is listed uses some of its size, as the
+// thin pool says.
+func (w *world) mustListWhatIsUsed(size int64) {
+	w.t.Helper()
+	var listed struct{ Used int64 }
+	e := w.run(contract.List, claim(9))
+	if err := json.Unmarshal([]byte(e.out), &listed); err != nil || listed.Used <= 0 || listed.Used > size {
+		w.t.Errorf("the list says %s: %v", e.out, err)
 	}
 }
 
