@@ -154,13 +154,10 @@ func poll(ctx context.Context, timeout time.Duration, look func(context.Context)
 	return pollEvery(ctx, 200*time.Millisecond, timeout, look)
 }
 
-// patience is by how much longer everything may take than on a machine that is busy.
-var patience = 1
-
 // pollEvery does so with a pause of another length.
 func pollEvery(ctx context.Context, pause, timeout time.Duration, look func(context.Context) error) error {
 	last := errors.New("never looked")
-	err := wait.PollUntilContextTimeout(ctx, pause, time.Duration(patience)*timeout, true, func(context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, pause, patience*timeout, true, func(context.Context) (bool, error) {
 		last = look(ctx)
 		return last == nil, nil
 	})
