@@ -37,8 +37,8 @@ func checkPage(t *testing.T, name, excuse string) {
 	}
 }
 
-// TestTestsOfReliabilityExist looks for every test that docs/reliability.md names.
-func TestTestsOfReliabilityExist(t *testing.T) { checkPage(t, "reliability.md", "") }
+// TestTestsOfReliabilityExist looks for every test that docs/reliability-reference.md names.
+func TestTestsOfReliabilityExist(t *testing.T) { checkPage(t, "reliability-reference.md", "") }
 
 // TestTestsOfSecurityExist looks for every test that docs/security.md names.
 func TestTestsOfSecurityExist(t *testing.T) { checkPage(t, "security.md", "inherent in Kubernetes: ") }

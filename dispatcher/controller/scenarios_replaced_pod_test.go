@@ -24,7 +24,9 @@ func TestReplacedPodOfAJobDoesNotHideWhatTheFirstMade(t *testing.T) {
 		w.Worlds.ReplacesVanishedPods = true
 		pod := w.runningPod(worksBeforePV)
 		w.Until("the volume is made", time.Minute, func() bool { return len(w.Storage) == 1 })
-		w.CutOff["node-1"] = true // its kubelet ends the pod at its deadline; docs/reliability.md says what a frozen one does
+		// Its kubelet ends the pod at its deadline. What a frozen one does:
+		// docs/reliability-reference.md#what-is-not-promised.
+		w.CutOff["node-1"] = true
 		fakecluster.Delete(w, fakecluster.User, w.Claim("data"))
 		w.Advance(time.Second)
 		fakecluster.Vanish(w, pod)

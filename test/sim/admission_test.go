@@ -28,7 +28,7 @@ type admission struct {
 
 // strippable is what webhooks take off. Labels and annotations of Jobs are not among it: a
 // dispatcher that dies before it has deleted a Job without them leaves one that an administrator
-// has to delete, see docs/reliability.md.
+// has to delete, see docs/reliability-reference.md.
 var strippable = []string{"outcomes of Jobs", "finalizers of Jobs", "finalizers of pods", "gates of pods", "annotations of claims"}
 
 var admissionFaults = []act{

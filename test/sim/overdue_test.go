@@ -14,8 +14,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 )
 
-// What a frozen node has not ended in time leaves half of the slots to others, as docs/reliability.md
-// says: no law of the simulation takes that for a fault.
+// What a frozen node has not ended in time leaves half of the slots to others, as
+// docs/reliability-reference.md says: no law of the simulation takes that for a fault.
 func TestOverdueRunsOfAFrozenNodeBreakNoLaw(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		spec := usualSpec()
