@@ -40,8 +40,27 @@ func checkPage(t *testing.T, name, excuse string) {
 // TestTestsOfReliabilityExist looks for every test that docs/reliability-reference.md names.
 func TestTestsOfReliabilityExist(t *testing.T) { checkPage(t, "reliability-reference.md", "") }
 
-// TestTestsOfSecurityExist looks for every test that docs/security.md names.
-func TestTestsOfSecurityExist(t *testing.T) { checkPage(t, "security.md", "inherent in Kubernetes: ") }
+// TestTestsOfSecurityExist looks for every test that docs/threat-model.md names. Each row says of one
+// subject what it can do, or cannot.
+func TestTestsOfSecurityExist(t *testing.T) {
+	const page = "threat-model.md"
+	checkPage(t, page, "inherent in Kubernetes: ")
+	polarity, judged := regexp.MustCompile(`\*\*(can|cannot)\*\*`), 0
+	for line := range strings.Lines(content(t, "docs/"+page)) {
+		cells := strings.Split(line, " | ")
+		head, policy := strings.HasSuffix(line, "| test |\n"), strings.Contains(cells[0], ".yaml`]")
+		if !strings.HasPrefix(line, "| ") || len(cells) != 3 || head || policy || cells[0] == "| policy" {
+			continue
+		}
+		judged++
+		if len(polarity.FindAllString(cells[0], -1)) != 1 {
+			t.Errorf("docs/%s does not say whether it can or cannot: %s", page, cells[0])
+		}
+	}
+	if judged < 150 {
+		t.Errorf("the test sees %d rows", judged)
+	}
+}
 
 // TestTestsOfClustersExist looks for every test that docs/clusters.md names. Each section says what
 // was tried, and what was not.
