@@ -65,7 +65,7 @@ func TestEachDependencyHasARow(t *testing.T) {
 		}
 	}
 	rows := map[string]bool{}
-	for _, row := range rowOfDependency.FindAllStringSubmatch(content(t, "docs/dependencies.md"), -1) {
+	for _, row := range rowOfDependency.FindAllStringSubmatch(content(t, "docs/decisions/dependencies.md"), -1) {
 		if rows[row[1]] {
 			t.Errorf("%s has two rows", row[1])
 		}
@@ -73,7 +73,7 @@ func TestEachDependencyHasARow(t *testing.T) {
 		checkLicences(t, row[1], strings.Split(row[3], ", "))
 	}
 	if !maps.Equal(required, rows) {
-		t.Errorf("docs/dependencies.md has rows for\n%q, and go.mod and tools.mod require\n%q", slices.Sorted(maps.Keys(rows)), slices.Sorted(maps.Keys(required)))
+		t.Errorf("docs/decisions/dependencies.md has rows for\n%q, and go.mod and tools.mod require\n%q", slices.Sorted(maps.Keys(rows)), slices.Sorted(maps.Keys(required)))
 	}
 }
 

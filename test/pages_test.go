@@ -40,11 +40,11 @@ func TestTheREADMEShowsLinesOfItsFiles(t *testing.T) {
 // moved begins a page to which only old links lead.
 const moved = "\n\nThis page has moved: ["
 
-// The site's sidebar has what docs/README.md lists, each page under its sort. The page of the
-// recipes lists theirs. A page that has moved is not listed.
+// The site's sidebar has what docs/README.md lists, each page under its sort. The pages of the
+// recipes and of the decisions list theirs. A page that has moved is not listed.
 func TestEachPageOfTheDocsIsListedOnce(t *testing.T) {
 	var listed []string
-	for _, page := range []string{"docs/README.md", "docs/recipes/README.md"} {
+	for _, page := range []string{"docs/README.md", "docs/recipes/README.md", "docs/decisions/README.md"} {
 		for _, m := range regexp.MustCompile(`(?m)^\* \[[^\]]+\]\(([^)]+)\)`).FindAllStringSubmatch(content(t, page), -1) {
 			listed = append(listed, path.Join(path.Dir(page), m[1]))
 		}

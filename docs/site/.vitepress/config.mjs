@@ -12,6 +12,7 @@ const rewrites = {
   'README.md': 'index.md',
   'docs/README.md': 'docs/index.md',
   'docs/recipes/README.md': 'docs/recipes/index.md',
+  'docs/decisions/README.md': 'docs/decisions/index.md',
   'deploy/chart/README.md': 'deploy/chart/index.md'
 }
 
