@@ -2,7 +2,8 @@
 # run-docs.sh [--check] FILE [HEADING]: runs the commands of a page as a reader would: all its blocks marked bash, or those before a heading,
 # in their order, in one shell, on the lab's cluster and its Cinder. openstack is that of the machine. The page's example addresses and names become the lab's.
 # They see deploy and configmaps of this checkout, or with DIST=FOLDER a copy of that release alone.
-# A block without a mark is one that CI cannot run; the paragraph before it must say so by ⚠ and why (at least ten words).
+# A block without a mark is one that CI cannot run. The paragraph before it must say so by [⚠ N](#what-ci-does-not-run),
+# and the section of that name, at the end, must say why in its item N.
 # Blocks marked yaml or text hold no commands. --check checks only the marks.
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
@@ -21,18 +22,28 @@ blocks() {
   awk -v page="$page" -v heading="$heading" '
     heading && $0 == heading { exit bad }
     function fault(text) { printf "%s:%d: %s\n", page, NR, text >"/dev/stderr"; bad = 1 }
+    function marked() { return last ~ /\[⚠ [0-9]+\]\(#what-ci-does-not-run\)/ }
     /^ *```/ && !inside {
       inside = 1; indent = index($0, "`") - 1; mark = substr($0, indent + 4)
       if (mark == "bash") printf "echo \"--- %s:%d\"\n", page, NR
-      else if (mark == "" && (last !~ /⚠/ || split(last, words, " ") < 10)) fault("this block is not run and ⚠ and a reason are not before it")
+      else if (mark == "" && !marked()) fault("this block is not run, and the paragraph before has no [⚠ N](#what-ci-does-not-run)")
       else if (mark != "" && mark !~ /^(yaml|text)$/) fault("a block marked " mark)
       next
     }
     /^ *```/ { inside = 0; paragraph = ""; next }
     inside { if (mark == "bash") print substr($0, indent + 1); next }
+    /^## / { reasons = $0 == "## What CI does not run" }
+    reasons && /^[0-9]+\. / { why[$1 + 0] = 1; next }
+    { rest = $0; while (match(rest, /\[⚠ [0-9]+\]/)) {
+        split(substr(rest, RSTART, RLENGTH), words, / |\]/); used[words[2] + 0] = NR; rest = substr(rest, RSTART + RLENGTH) } }
     /^ *$/ { paragraph = ""; next }
     { paragraph = paragraph " " $0; last = paragraph }
-    END { if (inside) fault("a block without an end"); exit bad }' "$page"
+    END {
+      if (inside) fault("a block without an end")
+      if (!heading) for (n in used) if (!(n in why)) fault("line " used[n] " has ⚠ " n ", and the end of the page does not say why")
+      for (n in why) if (!(n in used)) fault("the reason " n " is of no block")
+      exit bad
+    }' "$page"
 }
 
 # ours: what the page takes for its examples, as it is called here.
