@@ -36,7 +36,7 @@ base_system() {
     --essential-hook="cp -r '$VM/files/.' \"\$1\"" \
     --customize-hook='rm -rf "$1"/etc/apt/auth.conf* "$1/etc/apt/apt.conf.d/99mmdebstrap"' \
     --customize-hook="$VM/finish.sh \"\$1\"" \
-    --include="$(packages | paste -sd,)" \
+    --include="$(packages | paste -sd,)" --components=main,contrib \
     "$SUITE" "$NEW/root" "${sources[@]}"
 }
 
@@ -85,8 +85,9 @@ trap 'exit 130' INT TERM
 rm -rf --one-file-system "$NEW" "$OLD"
 mkdir "$NEW"
 machine_sources "$conf"
+find "$conf" -name 'machine.*' -exec sed -i -E 's/\bmain\b/main contrib/' {} + # ZFS
 machine_apt_conf >"$conf/apt.conf"
-say "building the guests' image from Debian packages, once (2 to 4 minutes)"
+say "building the guests' image from Debian packages, once (10 to 15 minutes)"
 with_progress "guests' image" base_system "$conf"
 with_progress "guests' disk" image
 key >"$NEW/.built"

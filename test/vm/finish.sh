@@ -3,6 +3,15 @@
 set -euo pipefail
 root=$1
 
+# The package of ZFS would take its module with it.
+for modules in "$root"/lib/modules/*/updates/dkms; do
+  mv "$modules" "$root/root/zfs"
+  chroot "$root" apt-get -qq purge --autoremove zfs-dkms dkms linux-headers-amd64
+  mkdir -p "${modules%/*}"
+  mv "$root/root/zfs" "$modules"
+  chroot "$root" depmod "$(basename "${modules%/updates/dkms}")"
+done
+
 # Each guest gets its address and its name from the kernel's command line, and its key from qemu.
 rm -f "$root/etc/hostname" "$root"/etc/ssh/ssh_host_{rsa,ecdsa}_key*
 chroot "$root" systemctl enable ssh.service \

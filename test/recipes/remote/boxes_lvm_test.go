@@ -96,8 +96,9 @@ func TestARealBoxWithLVM(t *testing.T) {
 		w.mustSurviveReboot(c, clone)
 		w.mustSayWhatIsNotRestored(c, clone)
 	})
+	w.diskOf(c).leave()
+	w.mustServeAnother(c, "after the reboot")
 	w.step("deleted", func() {
-		w.diskOf(c).leave()
 		before := len(w.calls())
 		w.mustEnd(w.run(contract.Delete, c), 0, "")
 		deleted = w.calls()[before:]

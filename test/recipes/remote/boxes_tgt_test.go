@@ -89,6 +89,7 @@ func TestARealBoxWithTgt(t *testing.T) {
 	w.step("cloned", func() { w.mustCloneOnXFS(clone) })
 	w.step("there after a reboot", func() { w.mustSurviveReboot(c, clone) })
 	w.step("with a new login", func() { w.mustChangeTheLogin(c) })
+	w.mustServeAnother(c, "after the reboot")
 	w.step("deleted", func() {
 		for range 2 {
 			w.mustEnd(w.run(contract.Delete, c), 0, "")
