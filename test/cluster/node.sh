@@ -35,12 +35,14 @@ guest_up() {
   ! in_vm node systemctl is-active -q flex-node || return 0
   mkdir -p "$(node_dir 9)"
   for folder in test:"$(readlink -f "$VM/..")" cache:"$LAB_CACHE" state:"$LAB_STATE"; do
-    in_vm node "mkdir -p ${folder#*:} && mount -t 9p -o trans=virtio,msize=524288 \
-      ${folder%%:*} ${folder#*:}"
+    in_vm node "mountpoint -q ${folder#*:} || { mkdir -p ${folder#*:} &&
+      mount -t 9p -o trans=virtio,msize=524288 ${folder%%:*} ${folder#*:}; }"
   done
   make_pod_routes 9
-  in_vm node systemd-run -q --unit=flex-node -p Delegate=yes --setenv="FLEX_LAB_CACHE=$LAB_CACHE" \
-    --setenv="KUBE=$KUBE" "$CLUSTER/node-guest.sh"
+  in_vm node "$(printf '%q ' systemd-run -q --collect --unit=flex-node -p Delegate=yes \
+    --setenv="FLEX_LAB_CACHE=$LAB_CACHE" --setenv="KUBE=$KUBE" \
+    --setenv="FLEX_PROXY_MODE=${FLEX_PROXY_MODE:-}" \
+    --setenv="FLEX_KUBELET_CONFIG=${FLEX_KUBELET_CONFIG:-}" "$CLUSTER/node-guest.sh")"
   wait_for 400 guest_ready || die "node9 is not ready after 400 s: see $KUBE_DIR/log"
   say "node9 is ready"
 }
