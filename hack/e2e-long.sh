@@ -172,15 +172,37 @@ recipes() {
   ticks "$TMP/recipes" recipes
 }
 
-# ticks LOG PART: the table of docs/recipes/README.md: each tick of a recipe that the part tests, and
-# the tests that have passed for it. The quotas of xfs need a kernel that has them.
+# ticks LOG PART: the rows of docs/recipes/README.md whose ticks stand on tests of this part. Each of
+# these tests must have passed.
 ticks() {
   awk -F ' *[|] *' -v part="$2" '
-    NR == FNR { if (/--- PASS: /) { sub(/.*--- PASS: /, ""); sub(/ .*/, ""); passed[$0] = 1 }; next }
-    $4 !~ /^`Test/ || (part == "kernels") != ($2 == "xfs") { next }
-    { n = split($4, tests, /`, `|`/); for (i = 1; i <= n; i++) if (tests[i] != "" && !(tests[i] in passed)) { print "not passed: " $2 ", " $3 ": " tests[i]; bad = 1 } }
-    { printf "%-14s %-24s %s\n", $2, $3, $4 }
-    END { exit bad }' "$1" docs/recipes/README.md || die "docs/recipes/README.md has ticks whose tests have not passed"
+    function part_of(test) {
+      return test ~ /^TestAReal/ ? "boxes" : test ~ /^Test(Kernel|XFS)/ ? "kernels" : "recipes"
+    }
+    NR == FNR {
+      if (/--- PASS: /) {
+        sub(/.*--- PASS: /, "")
+        sub(/ .*/, "")
+        passed[$0] = 1
+      }
+      next
+    }
+    $4 !~ /^`Test/ { next }
+    {
+      here = 0
+      n = split($4, tests, /`, `|`/)
+      for (i = 1; i <= n; i++) {
+        if (tests[i] == "" || part_of(tests[i]) != part) continue
+        here = 1
+        if (!(tests[i] in passed)) {
+          print "not passed: " $2 ", " $3 ": " tests[i]
+          bad = 1
+        }
+      }
+      if (here) printf "%-14s %-24s %s\n", $2, $3, $4
+    }
+    END { exit bad }' "$1" docs/recipes/README.md ||
+    die "docs/recipes/README.md has ticks whose tests have not passed"
 }
 
 # boxes: the scripts of the recipes that work on a box, on an emulated one with Debian's own kernel,
@@ -193,6 +215,7 @@ boxes() {
     -exec "ip netns exec $LAB_NETNS" ./test/recipes/remote | tee "$TMP/boxes"
   ! grep -E -- '--- SKIP|no tests to run' "$TMP/boxes" || die "a test was skipped, or there was none"
   without_guests
+  ticks "$TMP/boxes" boxes
   cells "$TMP/boxes" TestARealBoxWith
 }
 
@@ -220,7 +243,7 @@ kernels() {
   ! grep -E -- '--- SKIP|no tests to run' "$TMP/kernels" ||
     die "a test was skipped, or there was none"
   without_guests
-  KEEP='' E2E_GUESTS=1 MODE=noauth BACKENDS=lvm,lvmmp FLEX_DEPLOY=test/e2e/recipes \
+  KEEP='' E2E_GUESTS=1 MODE=noauth BACKENDS=lvm,lvmmp,nvme,ceph FLEX_DEPLOY=test/e2e/recipes \
     FLEX_IMAGES=recipes E2E_TAGS=e2e,long,kernels E2E_RUN='^TestKernel' hack/e2e.sh 2>&1 |
     tee -a "$TMP/kernels"
   ticks "$TMP/kernels" kernels

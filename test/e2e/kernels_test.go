@@ -85,14 +85,59 @@ func TestKernelXFS(t *testing.T) {
 		equal(w.t, "the size in KiB that df shows", df, fmt.Sprint(300<<10))
 		w.hasMetric("kubelet_volume_stats_capacity_bytes", claim, "3.145728e+08")
 	})
+	w.step("read by a second client", func() {
+		equal(w.t, "what another pod reads", w.prints(claim, "cat /data/file"), "kept")
+	})
 	w.step("deleted", func() {
 		w.deletePods("filler")
 		w.deleteClaim(claim)
 		w.vanished(claim)
-		left := w.onGuest("cd /var/lib/flex-volumes; find . | sort; xfs_quota -x -c 'report -p -N' .")
-		equal(w.t, "what is left", strings.Join(strings.Fields(strings.Split(left, "#")[0]), " "),
-			". ./.xfs ./.xfs/notes ./.xfs/projects")
+		w.hasNoXFSVolume()
 	})
+	w.step("repeated after a kill", func() {
+		w.mustRepeat("xfs")
+		w.hasNoXFSVolume()
+	})
+}
+
+// TestKernelConformOfXFS is what kubectl flex conform finds of the recipe.
+func TestKernelConformOfXFS(t *testing.T) {
+	w := newWorld(t, "conform")
+	w.hasXFS()
+	w.apply("xfs")
+	w.mustKeep("xfs", map[string]string{"not claimed": "list secret batch clone quiet", "not provoked": "bad-credentials"},
+		"--size=64Mi", "--kills=1", w.provoked(block+noBase+full))
+	w.hasNoXFSVolume()
+}
+
+func (w *world) hasNoXFSVolume() {
+	w.t.Helper()
+	left := w.onGuest("cd /var/lib/flex-volumes; find . | sort; xfs_quota -x -c 'report -p -N' .")
+	equal(w.t, "what is left", strings.Join(strings.Fields(strings.Split(left, "#")[0]), " "),
+		". ./.xfs ./.xfs/notes ./.xfs/projects")
+}
+
+// mustRepeat kills the run that makes a volume, and the one that deletes it. The next ones finish
+// their work.
+func (w *world) mustRepeat(class string, changes ...func(*corev1.PersistentVolumeClaim)) {
+	w.t.Helper()
+	w.killsARun()
+	claim := w.claim(class, "killed", changes...)
+	w.pod(shell("killed", guestNode, "echo kept >/data/file && sync && echo written", claim))
+	w.printed("killed", "written")
+	w.onGuest("! systemctl -q is-active killer")
+	w.deletePods("killed")
+	w.killsARun()
+	w.deleteClaim(claim)
+	w.vanished(claim)
+	w.onGuest("! systemctl -q is-active killer")
+}
+
+// killsARun has node9 kill the next run on it. A run has ended before a command from here is there.
+func (w *world) killsARun() {
+	w.t.Helper()
+	w.onGuest(`systemd-run -q --collect --unit=killer timeout 600 \
+		sh -c "until pkill -KILL -f '^flex each'; do :; done"`)
 }
 
 // hasMetric waits until the kubelet of node9 says this of a claim's volume, which it looks at once a
@@ -164,6 +209,10 @@ func TestKernelNFS(t *testing.T) {
 		w.deletePods("holder")
 		w.deleteClaim(claim)
 		w.vanished(claim)
+		equal(w.t, "what is left", w.onGuestBox("find /exports/kubernetes/volumes"), "/exports/kubernetes/volumes")
+	})
+	w.step("repeated after a kill", func() {
+		w.mustRepeat("nfs", manyWriters)
 		equal(w.t, "what is left", w.onGuestBox("find /exports/kubernetes/volumes"), "/exports/kubernetes/volumes")
 	})
 }
