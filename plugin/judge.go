@@ -244,7 +244,7 @@ func judgeFailure(r *Report, o *observe.Observation, last decide.Run) {
 	}
 	note := runs.WhyNotStarted(last.Outcome) // the chain says how which Job ended
 	if note.Cause == "" {
-		note.Cause = act.FailureNote(o, decide.RecordOutcome{Run: last}, o.Jobs[last.Name], where)
+		note.Cause = act.FailureCause(o, decide.RecordOutcome{Run: last}, o.Jobs[last.Name], where)
 	}
 	_, _, why := act.EventTarget(o, last)
 	r.fail(decide.Problem{Reason: why, Note: note})

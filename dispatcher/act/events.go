@@ -225,7 +225,7 @@ func (a *Actor) emitOutcome(o *observe.Observation, d decide.RecordOutcome) {
 		}
 		a.emitDiffers(o, d, job)
 	case !d.Success:
-		a.emit(regarding, causeOf(o, regarding, job), corev1.EventTypeWarning, bad, FailureNote(o, d, job, runs.WhereOutput(d.Run.Outcome, job)))
+		a.emit(regarding, causeOf(o, regarding, job), corev1.EventTypeWarning, bad, FailureCause(o, d, job, runs.WhereOutput(d.Run.Outcome, job))+failureRemedy(d.Run.Outcome, job))
 	}
 }
 
@@ -275,9 +275,9 @@ func successNote(o *observe.Observation, d decide.RecordOutcome) string {
 	return note
 }
 
-// FailureNote says the cause of a failure, in the image's own message if there is one, where its
+// FailureCause says the cause of a failure, in the image's own message if there is one, where its
 // output is, if that is not empty, and what happens next.
-func FailureNote(o *observe.Observation, d decide.RecordOutcome, job *batchv1.Job, whereOutput string) string {
+func FailureCause(o *observe.Observation, d decide.RecordOutcome, job *batchv1.Job, whereOutput string) string {
 	out := d.Run.Outcome
 	parts := runs.MessageParts(out, job)
 	if whereOutput != "" {
@@ -293,11 +293,16 @@ func FailureNote(o *observe.Observation, d decide.RecordOutcome, job *batchv1.Jo
 	if !d.Retry.IsZero() && d.Run.Verb != contract.Delete {
 		parts = append(parts, o.NextAttempt(d))
 	}
-	note := strings.Join(parts, "; ")
-	if out.Verdict == contract.BadConfig || out.Verdict == contract.NoCredentials {
-		note += reason.CorrectedSecret(job.Namespace, job.Name, jobs.AnnRetry+"=now")
+	return strings.Join(parts, "; ")
+}
+
+// failureRemedy returns what to do about a failure whose correction the dispatcher may not see, or
+// nothing.
+func failureRemedy(out runs.Outcome, job *batchv1.Job) string {
+	if out.Verdict != contract.BadConfig && out.Verdict != contract.NoCredentials {
+		return ""
 	}
-	return note
+	return reason.CorrectedSecret(job.Namespace, job.Name, jobs.AnnRetry+"=now")
 }
 
 // endOf returns the verdict of a run that failed, and how it ended. Done is none: people took it for a
