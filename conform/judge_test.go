@@ -195,6 +195,20 @@ func TestTheHolderIsAScriptOfAnyShell(t *testing.T) {
 	}
 }
 
+// A terminal breaks a longer line inside a word.
+func TestANoteFitsATerminal(t *testing.T) {
+	var said strings.Builder
+	note := strings.Repeat("word ", 40)
+	if err := (Result{Promise: "provision", Verdict: NotTested, Note: note}).Print(&said); err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(said.String()) {
+		if len(line) > 101 || !strings.Contains(line, "word") {
+			t.Errorf("it prints %q", line)
+		}
+	}
+}
+
 // So many blanks that the rest begins at the left edge of a terminal once showed a remedy there that
 // the image had written.
 func TestALineOfAContainerStaysInItsPlace(t *testing.T) {

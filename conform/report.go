@@ -135,15 +135,16 @@ func (r Result) Print(out io.Writer) error {
 	if r.Seconds >= 1 {
 		seconds = fmt.Sprintf("%.0f s", r.Seconds)
 	}
-	note := strings.Join(strings.Fields(seconds+" "+r.Note), " ")
-	_, err := fmt.Fprintf(out, "  %-12s  %s\n", r.Verdict, strings.TrimSpace(fmt.Sprintf("%-20s  %s", r.Promise, note)))
+	head := fmt.Sprintf("  %-12s  %-20s  ", r.Verdict, r.Promise)
+	note := quote.Indent(quote.Line(seconds+" "+r.Note), len(head))
+	_, err := fmt.Fprintln(out, strings.TrimRight(head+note, " "))
 	for line := range strings.SplitSeq(strings.TrimSpace(r.Output), "\n") {
 		if line != "" && err == nil {
 			_, err = fmt.Fprintf(out, "                  | %s\n", quote.Line(line))
 		}
 	}
 	if r.Contract != "" && err == nil {
-		_, err = fmt.Fprintf(out, "                contract: %s\n", r.Contract)
+		_, err = fmt.Fprintf(out, "                contract: %s\n", quote.Indent(r.Contract, 26))
 	}
 	return err
 }

@@ -102,7 +102,8 @@ func (c *conforming) run(cmd *cobra.Command, class string) error {
 		say = func(result conform.Result) { err = cmp.Or(err, result.Print(cmd.OutOrStdout())) }
 	}
 	defer context.AfterFunc(cmd.Context(), func() {
-		_, _ = fmt.Fprintln(cmd.ErrOrStderr(), "interrupted: what the test has created is deleted, which may take minutes. A second interrupt leaves it, and this deletes it: kubectl delete namespace --selector="+conform.LabelRun)
+		_, _ = fmt.Fprintln(cmd.ErrOrStderr(), quote.Indent("interrupted: what the test has created is deleted, which may take minutes. "+
+			"A second interrupt leaves it, and this deletes it: kubectl delete namespace --selector="+conform.LabelRun, 4))
 	})()
 	report, failed := test.Do(cmd.Context(), say)
 	if report == nil {

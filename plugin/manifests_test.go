@@ -204,7 +204,7 @@ func TestAConfigWithoutANamespaceIsOfTheOneThatIsNamed(t *testing.T) {
 		"namespace of its context. Remedy: add metadata.namespace: flex-provisioner. " +
 		"Or give both commands --namespace=flex-provisioner"
 	said, failed := executeWith(list, "validate", "-f", "-")
-	if !strings.Contains(said, warning) || failed != "" {
+	if !strings.Contains(joined(said), warning) || failed != "" {
 		t.Errorf("it says %s %s", said, failed)
 	}
 	for _, flag := range []string{"--namespace=flex-provisioner", "-nflex-provisioner"} {
@@ -241,7 +241,7 @@ func TestTheFlagsAreThoseOfTheDeployment(t *testing.T) {
 			t.Errorf("%s says %s %s", command, said, failed)
 		}
 		said, failed = executeWith(list, command, "-f", "-")
-		if !strings.Contains(said+failed, "only those of flex-provisioner. Remedy: add its Deployment") {
+		if !strings.Contains(joined(said+failed), "only those of flex-provisioner. Remedy: add its Deployment") {
 			t.Errorf("%s without the Deployment says %s %s", command, said, failed)
 		}
 		said, failed = executeWith(list, command, "-f", "-",

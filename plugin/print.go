@@ -74,13 +74,17 @@ func Print(out io.Writer, now time.Time, r *Report) error {
 	return (&printer{out: out, now: now}).report(r)
 }
 
+// chained is the column at which the last cells of the chain begin, with an age of the longest and
+// the verb provision.
+const chained = 26
+
 // report prints why a claim is as it is. The cause, the remedy and the next step come last: they
 // stay in view, however long the rest is.
 func (p *printer) report(r *Report) error {
 	p.heading(r)
 	p.table(func(out io.Writer) { p.chain(out, r) })
 	if len(r.NotRead) > 0 {
-		p.printf("  you may not read: %s\n", strings.Join(r.NotRead, "; "))
+		p.printf("  you may not read: %s\n", quote.Indent(strings.Join(r.NotRead, "; "), 20))
 	}
 	for _, text := range r.Warnings {
 		p.line("warning", text)
@@ -100,7 +104,10 @@ func (p *printer) chain(out io.Writer, r *Report) {
 		rows.printf("  %s\tclaim\tcreated\n", p.ago(r.Created))
 	}
 	if r.Config != "" {
-		rows.printf("  \tconfig\tConfigMap %s, revision %s\n", r.Config, r.Revision)
+		rows.printf("  \tconfig\tConfigMap %s\n", r.Config)
+	}
+	if r.Revision != "" {
+		rows.printf("  \trevision\t%s\n", r.Revision)
 	}
 	for _, run := range r.Runs {
 		rows.run(run)
@@ -135,18 +142,8 @@ func inParentheses(text string) string {
 // line prints a line that has something to say. What a storage says may have several lines.
 func (p *printer) line(key, text string) {
 	if text != "" {
-		p.printf("%-7s %s\n", key, strings.Join(linesOf(text), "\n        "))
+		p.printf("%-7s %s\n", key, quote.Indent(text, 8))
 	}
-}
-
-// linesOf returns the lines of a text, each without the blanks that a reader does not need: so many
-// that the rest begins at the left edge of a terminal once showed another remedy there
-// (TestBlanksBringNoTextOfOthersToTheLeftEdge).
-func linesOf(text string) (out []string) {
-	for line := range strings.SplitSeq(strings.TrimSpace(text), "\n") {
-		out = append(out, quote.Line(line))
-	}
-	return out
 }
 
 func (p *printer) next(r *Report) string {
@@ -160,12 +157,13 @@ func (p *printer) next(r *Report) string {
 	}
 }
 
+// run prints a Job, whose name fills most of a line.
 func (p *printer) run(r Run) {
 	node := "any node"
 	if r.Node != "" {
 		node = r.Node
 	}
-	p.printf("  %s\t%s\tattempt %d, Job %s on %s", p.ago(&r.Created), r.Verb, r.Attempt, r.Job, node)
+	p.printf("  %s\t%s\tattempt %d on %s", p.ago(&r.Created), r.Verb, r.Attempt, node)
 	if r.Claims > 1 {
 		p.printf(", with %d other claims", r.Claims-1)
 	}
@@ -177,8 +175,12 @@ func (p *printer) run(r Run) {
 	default:
 		p.printf(": %s, %s\n", r.Verdict, r.Outcome)
 	}
-	for _, line := range linesOf(r.Message) {
-		if line != "" && r.Verdict != string(contract.Done) {
+	p.printf("  \t\tJob %s\n", r.Job)
+	if r.Verdict == string(contract.Done) {
+		return
+	}
+	for _, line := range quote.Wrap(r.Message, quote.Columns-chained-2) {
+		if line != "" {
 			p.printf("  \t\t| %s\n", line)
 		}
 	}

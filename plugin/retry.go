@@ -30,7 +30,7 @@ func retryCommand() *cobra.Command {
 			defer stop()
 			job, err := a.retry(ctx, args[0])
 			if err == nil {
-				_, err = fmt.Fprintf(cmd.OutOrStdout(), "job.batch/%s annotated: the next attempt of each of its claims follows at once\n", job)
+				_, err = fmt.Fprintf(cmd.OutOrStdout(), "job.batch/%s annotated\nthe next attempt of each of its claims follows at once\n", job)
 			}
 			return err
 		},

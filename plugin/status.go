@@ -304,8 +304,8 @@ func (p *printer) status(s *Status) error {
 			p.line("cause", c.Warning)
 		}
 		if c.Unclassed > 0 {
-			p.printf("\nclass %s: no StorageClass of this provisioner has the name, and PersistentVolumes of it exist: %d. They are deleted under their own config revisions\n",
-				cmp.Or(c.Name, "-"), c.Unclassed)
+			p.printf("\nclass %s: no StorageClass of this provisioner has the name\n", cmp.Or(c.Name, "-"))
+			p.line("cause", fmt.Sprintf("PersistentVolumes of it exist: %d. They are deleted under their own config revisions", c.Unclassed))
 		}
 		for _, cause := range c.Causes {
 			p.printf("\nclass %s: %d failed, such as %s%s\n", c.Name, cause.Claims, cause.Example, inParentheses(cause.Reason))

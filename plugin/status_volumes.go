@@ -34,7 +34,7 @@ func Volumes(ctx context.Context, auditor *run.Auditor, classes []string, log io
 		return nil, err
 	}
 	for _, err := range slices.Concat(l.Notes, l.Faults) {
-		fmt.Fprintln(log, quote.Line(err.Error()))
+		fmt.Fprintln(log, quote.Indent(quote.Line(err.Error()), 4))
 	}
 	if n := len(l.Faults); n > 0 {
 		err = fmt.Errorf("%d storages could not be listed", n)

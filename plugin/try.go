@@ -226,7 +226,7 @@ func (p *transcript) show(s try.Shown) {
 	case p.later && !p.all:
 		return
 	case s.Event != "":
-		fmt.Fprintf(p.out, "  event  %s\n", quote.Line(s.Event))
+		fmt.Fprintf(p.out, "  event  %s\n", quote.Indent(quote.Line(s.Event), 9))
 	case s.PV != nil:
 		p.pv = s.PV
 		return

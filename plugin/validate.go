@@ -235,10 +235,10 @@ func (p *printer) validation(v *Validation) error {
 		at := place{c.File, c.Line}
 		p.printf("%s: ConfigMap %s, class %s\n", at, quote.Name(c.Config), quote.Name(c.Class))
 		for _, text := range c.Errors {
-			p.printf("  error    %s\n", text)
+			p.printf("  error    %s\n", quote.Indent(text, 11))
 		}
 		for _, text := range c.Warnings {
-			p.printf("  warning  %s\n", text)
+			p.printf("  warning  %s\n", quote.Indent(text, 11))
 		}
 		faults, warnings = faults+len(c.Errors), warnings+len(c.Warnings)
 	}

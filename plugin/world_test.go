@@ -90,7 +90,8 @@ func why(c *fakecluster.Cluster, uid types.UID) *plugin.Report {
 	return asIs(c, true, func(ctx context.Context, d *plugin.Dispatcher) (*plugin.Report, error) { return d.Explain(ctx, uid) })
 }
 
-// lastLines returns the last lines of what is printed of a report.
+// lastLines returns the last lines of what is printed of a report, those of one text joined. Each
+// that is printed fits a terminal.
 func lastLines(c *fakecluster.Cluster, r *plugin.Report, n int) string {
 	c.T.Helper()
 	var out bytes.Buffer
@@ -98,6 +99,7 @@ func lastLines(c *fakecluster.Cluster, r *plugin.Report, n int) string {
 		c.T.Fatal(err)
 	}
 	c.T.Logf("%s", out.String())
-	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	mustFit(c.T, out.String())
+	lines := strings.Split(strings.TrimSpace(joined(out.String())), "\n")
 	return strings.Join(lines[max(len(lines)-n, 0):], "\n")
 }

@@ -32,7 +32,7 @@ func execute() int {
 	context.AfterFunc(ctx, stop) // a second signal ends the command at once, whatever it cleans up
 	err := plugin.Command(time.Now).ExecuteContext(ctx)
 	if err != nil && !errors.Is(err, plugin.ErrFound) {
-		fmt.Fprintln(os.Stderr, "error:", quote.Error(err))
+		fmt.Fprintln(os.Stderr, "error:", quote.Indent(err.Error(), len("error: ")))
 	}
 	return plugin.ExitCode(err)
 }

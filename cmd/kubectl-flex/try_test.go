@@ -149,7 +149,13 @@ func TestATrialSaysWhatItLacks(t *testing.T) {
 	} {
 		cmd, out := program(t, t.TempDir(), append([]string{"try"}, test.arguments...)...)
 		_ = cmd.Run()
-		if code := cmd.ProcessState.ExitCode(); code != test.code || !strings.Contains(out.String(), test.says) {
+		for line := range strings.Lines(out.String()) {
+			if len(line) > 101 {
+				t.Errorf("%v: %d columns: %s", test.arguments, len(line)-1, line)
+			}
+		}
+		said := strings.Join(strings.Fields(out.String()), " ")
+		if code := cmd.ProcessState.ExitCode(); code != test.code || !strings.Contains(said, test.says) {
 			t.Errorf("%v: exit code %d, want %d and %q: %s", test.arguments, code, test.code, test.says, out)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -22,8 +23,11 @@ import (
 // pluginBinary is what kubectl runs for kubectl flex.
 const pluginBinary = "../../bin/kubectl-flex"
 
-// flex runs a command of the plugin in the test's namespace, and returns what it prints and its exit
-// code.
+// further is the beginning of a further line of a message.
+var further = regexp.MustCompile(`\n {7,}`)
+
+// flex runs a command of the plugin in the test's namespace, and returns what it prints, each message
+// in one line, and its exit code.
 func (w *world) flex(kubeconfig string, args ...string) (string, int) {
 	w.t.Helper()
 	return w.flexWithin(w.ctx(), kubeconfig, args...)
@@ -42,7 +46,7 @@ func (w *world) flexWithin(ctx context.Context, kubeconfig string, args ...strin
 	if exit := new(exec.ExitError); err != nil && !errors.As(err, &exit) {
 		w.t.Fatal(err)
 	}
-	return string(out), cmd.ProcessState.ExitCode()
+	return further.ReplaceAllString(string(out), " "), cmd.ProcessState.ExitCode()
 }
 
 // The administrator sees the chain from the claim to its Jobs, with cause and remedy at the end. What
