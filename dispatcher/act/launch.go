@@ -6,7 +6,6 @@ import (
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -17,7 +16,6 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/patch"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/resolve"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/slots"
 )
@@ -172,8 +170,8 @@ func (a *Actor) planOne(o *observe.Observation, d decide.Launch) (jobs.Plan, err
 	default:
 		p.PV = o.PV
 		p.Request = jobs.RequestOf(o.PV, p.Config)
-		setTopology(&p.Request, o.VolumeNode)
-		p.Request.SelectedNode, p.Request.Undo = o.VolumeNode.Name, d.NeverBound
+		o.VolumeNode.SetOn(&p.Request)
+		p.Request.Undo = d.NeverBound
 	}
 	p.Request.ClusterUID = a.ClusterUID // after the hash: it is no part of what the claim asks for
 	if d.Verb == contract.Expand {
@@ -192,19 +190,13 @@ func (a *Actor) planProvision(o *observe.Observation, p *jobs.Plan) {
 		p.Since = earlier.Since
 	}
 	p.Request = jobs.Request(o.Claim, o.Provision.Class, p.Config)
-	setTopology(&p.Request, o.SelectedNode)
-	p.Request.SelectedNode = o.SelectedNode.Name
+	o.SelectedNode.SetOn(&p.Request)
 	p.Request.Source = o.Provision.Source
 	if a.TrustUsername {
 		p.Request.Username, p.Request.Group = o.Claim.Annotations[jobs.AnnUsername], o.Claim.Annotations[jobs.AnnGroups]
 	}
 	p.PV = pvs.Skeleton(p.Request, p.Config, a.Provisioner)
 	p.PV.Annotations[contract.AnnProvisionTS] = a.Clock.Now().UTC().Format(time.RFC3339)
-}
-
-// setTopology fills in where the run's node is.
-func setTopology(r *contract.Request, node resolve.NodeTopology) {
-	r.SelectedTopology, r.SelectedZone = node.Labels, node.Labels[corev1.LabelTopologyZone]
 }
 
 // slotAfter is for how long a UID waits for a slot before that is reported.

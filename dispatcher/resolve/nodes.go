@@ -13,6 +13,7 @@ import (
 	storagehelpers "k8s.io/component-helpers/storage/volume"
 	"k8s.io/klog/v2"
 
+	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/quote"
@@ -39,13 +40,13 @@ func (f *Resolver) TopologyOf(name string) NodeTopology {
 		if out.Labels != nil && node.Name != name {
 			continue
 		}
-		out = topologyOfNode(node)
+		out = TopologyOfNode(node)
 	}
 	return out
 }
 
-// topologyOfNode returns where a node is, by its labels.
-func topologyOfNode(node *corev1.Node) NodeTopology {
+// TopologyOfNode returns where a node is, by its labels.
+func TopologyOfNode(node *corev1.Node) NodeTopology {
 	out := NodeTopology{Name: node.Name, Labels: map[string]string{}, Taints: node.Spec.Taints}
 	for _, label := range topologyLabels {
 		if value := node.Labels[label]; value != "" {
@@ -53,6 +54,11 @@ func topologyOfNode(node *corev1.Node) NodeTopology {
 		}
 	}
 	return out
+}
+
+// SetOn fills in where a request's run is.
+func (n NodeTopology) SetOn(r *contract.Request) {
+	r.SelectedNode, r.SelectedTopology, r.SelectedZone = n.Name, n.Labels, n.Labels[corev1.LabelTopologyZone]
 }
 
 // selectedNode returns the node that the scheduler has selected for a claim. Where none selects
@@ -80,13 +86,16 @@ func (r *Resolved) observeSelectedNode(ctx context.Context, reader cluster.Reade
 		t.MissingNode = "the selected node " + quote.Name(t.Node)
 		return nil
 	}
-	r.Node = topologyOfNode(node)
+	r.Node = TopologyOfNode(node)
 	t.ExcludedNode, t.Cordoned = r.whyExcluded(node), node.Spec.Unschedulable
 	return nil
 }
 
 // Allows reports whether class and config allow a volume on a node.
 func (r *Resolved) Allows(node *corev1.Node) bool { return r.whyExcluded(node) == "" }
+
+// TakesRuns reports whether a node takes the config's pod, also if the class allows no volume there.
+func (r *Resolved) TakesRuns(node *corev1.Node) bool { return r.whyNoRun(node) == "" }
 
 // whyExcluded returns why class and config allow no volume on a node, or nothing. Which nodes take
 // the config's pod is about the node of the run, which is the volume's only with run-on:
@@ -102,6 +111,11 @@ func (r *Resolved) whyExcluded(node *corev1.Node) string {
 	if node.Labels[corev1.LabelHostname] == "" {
 		return reason.NoHostname(node.Name, r.Class.Name)
 	}
+	return r.whyNoRun(node)
+}
+
+// whyNoRun returns why a node takes no pod of the config, or nothing.
+func (r *Resolved) whyNoRun(node *corev1.Node) string {
 	pod := r.Config.Scheduling
 	fits, err := nodeaffinity.NewRequiredNodeAffinity(pod.NodeSelector, pod.Affinity).Match(node)
 	if err == nil && !fits || isOfAnotherOS(node, pod.NodeSelector) {

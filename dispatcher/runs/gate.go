@@ -62,10 +62,14 @@ func IsNodeLost(node *corev1.Node) bool {
 	if node == nil {
 		return false
 	}
-	ready := slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+	return !IsReady(node) && !slices.ContainsFunc(node.Spec.Taints, IsOutOfService)
+}
+
+// IsReady reports whether the kubelet of a node answers, and starts pods.
+func IsReady(node *corev1.Node) bool {
+	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
 	})
-	return !ready && !slices.ContainsFunc(node.Spec.Taints, IsOutOfService)
 }
 
 // TaintOutOfService is what an administrator puts on a node that has been shut down.
