@@ -63,8 +63,8 @@ type Finding struct {
 	// Fix is the command with which an administrator ends it.
 	Fix string
 	// Class is the storage class, as far as it is known. ListedBy is the class whose storage has
-	// listed the volume.
-	Class, ListedBy string
+	// listed the volume, Node the node where it was listed, if the storage is on nodes.
+	Class, ListedBy, Node string
 	// Volume is the volume of VolumeLeft and VolumeTwice.
 	Volume Volume
 }

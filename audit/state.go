@@ -39,6 +39,11 @@ type State struct {
 	Secrets []metav1.ObjectMeta
 	// Volumes are those of the storages that were listed, by class.
 	Volumes map[string][]Volume
+	// OnNodes are those of the classes whose storage is on nodes, by class and by the name of the node
+	// that has listed them. It lacks a node that was not listed. Nodes are all nodes, if there is such a
+	// class.
+	OnNodes map[string]map[string][]Volume
+	Nodes   []*corev1.Node
 }
 
 // Volume is a volume as its storage lists it.
@@ -59,6 +64,7 @@ const Grace = 15 * time.Minute
 // index is what the rules look up.
 type index struct {
 	State
+	places
 
 	claims  map[string]*corev1.PersistentVolumeClaim // by UID
 	pvs     map[string]*corev1.PersistentVolume      // by name
@@ -71,7 +77,7 @@ type index struct {
 
 func newIndex(s State) *index {
 	x := &index{
-		State: s, claims: map[string]*corev1.PersistentVolumeClaim{},
+		State: s, places: placesOf(s.Nodes), claims: map[string]*corev1.PersistentVolumeClaim{},
 		pvs: map[string]*corev1.PersistentVolume{}, ofUID: map[string]*corev1.PersistentVolume{}, atWork: map[string]bool{},
 		jobs: map[types.NamespacedName]*batchv1.Job{}, secrets: map[types.NamespacedName]bool{},
 	}

@@ -2,7 +2,6 @@ package audit
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -22,21 +21,20 @@ type Usage struct {
 }
 
 // Usages returns how full the volumes of PVs are, the fullest first, as far as their storages tell it.
-// A list may name any claim: its volume counts only by the list of its PV's class, and not if that
-// has several volumes of the claim.
+// A list may name any claim: its volume counts only by the list of its PV's class, on nodes by that of
+// its PV's node, and not if the list has several volumes of the claim.
 func Usages(s State) []Usage {
 	x := newIndex(s)
 	var out []Usage
-	for _, class := range slices.Sorted(maps.Keys(s.Volumes)) {
+	for _, l := range x.lists() {
 		ofUID := map[string][]Volume{}
-		for _, v := range s.Volumes[class] {
-			if !x.isForeign(v) {
-				ofUID[v.UID] = append(ofUID[v.UID], v)
-			}
+		for _, v := range l.volumes {
+			ofUID[v.UID] = append(ofUID[v.UID], v)
 		}
 		for uid, volumes := range ofUID {
 			pv := x.ofUID[uid]
-			if pv != nil && pv.Spec.StorageClassName == class && len(volumes) == 1 && volumes[0].Used.Known {
+			isItsList := pv != nil && pv.Spec.StorageClassName == l.class && x.isOn(pv, l.node)
+			if isItsList && len(volumes) == 1 && volumes[0].Used.Known {
 				out = append(out, x.usage(pv, volumes[0]))
 			}
 		}

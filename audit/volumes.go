@@ -3,7 +3,6 @@ package audit
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -12,27 +11,52 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/quote"
 )
 
-// volumes compares what the storages list with the PVs. Volumes of other clusters are theirs.
-// Classes may share a storage, so a volume is reported once: as the class that it names has listed
-// it or, if that has not, as another has.
+// list is what the storage of a class has listed, or, if that is on nodes, what one of them has.
+type list struct {
+	class, node string
+	volumes     []Volume
+}
+
+// lists returns what was listed, by class and node. Volumes of other clusters are theirs.
+func (x *index) lists() []list {
+	var out []list
+	for class, volumes := range x.Volumes {
+		out = append(out, list{class: class, volumes: volumes})
+	}
+	for class, nodes := range x.OnNodes {
+		for node, volumes := range nodes {
+			out = append(out, list{class, node, volumes})
+		}
+	}
+	for i := range out {
+		out[i].volumes = slices.DeleteFunc(slices.Clone(out[i].volumes), x.isForeign)
+	}
+	slices.SortFunc(out, func(a, b list) int {
+		return cmp.Or(cmp.Compare(a.class, b.class), cmp.Compare(a.node, b.node))
+	})
+	return out
+}
+
+// volumes compares what the storages list with the PVs. Classes may share a storage, so a volume is
+// reported once: as the class that it names has listed it or, if that has not, as another has.
 func (x *index) volumes() []Finding {
-	var out, own, others []Finding
-	for _, class := range slices.Sorted(maps.Keys(x.Volumes)) {
-		listed := slices.DeleteFunc(slices.Clone(x.Volumes[class]), x.isForeign)
+	lists := x.lists()
+	out := x.volumesMissing(lists)
+	var own, others []Finding
+	for _, l := range lists {
 		count := map[string]int{}
-		for _, v := range listed {
+		for _, v := range l.volumes {
 			count[v.UID]++
 		}
-		for _, v := range listed {
-			switch found := x.volume(class, v, count[v.UID]); {
+		for _, v := range l.volumes {
+			switch found := x.volume(l, v, count[v.UID]); {
 			case found == nil:
-			case v.Class == class:
+			case v.Class == l.class:
 				own = append(own, *found)
 			default:
 				others = append(others, *found)
 			}
 		}
-		out = append(out, x.volumesMissing(class, count)...)
 	}
 	reported := map[identity]bool{}
 	for _, f := range slices.Concat(own, others) {
@@ -52,23 +76,32 @@ type identity struct {
 
 // volume judges one of some volumes of a claim that a class lists. A storage may name a volume as
 // it likes, and an odd name refuses no list: then one volume would hide the findings of all others.
-// So its name is quoted wherever it is printed.
-func (x *index) volume(class string, v Volume, ofClaim int) *Finding {
+// So its name is quoted wherever it is printed. Nodes have volumes of their own: that of a claim's PV
+// is on the node of the PV, and another one, on another node, is a second.
+func (x *index) volume(l list, v Volume, ofClaim int) *Finding {
 	found := Finding{
-		Kind: VolumeLeft, UID: v.UID, Object: "volume " + quote.Name(v.Volume), Age: x.ageOf(v), Size: v.Size, Class: cmp.Or(v.Class, class), ListedBy: class, Volume: v,
+		Kind: VolumeLeft, UID: v.UID, Age: x.ageOf(v), Size: v.Size, Class: cmp.Or(v.Class, l.class), ListedBy: l.class, Node: l.node, Volume: v,
 		Why: "there is no PersistentVolume of it, and no claim or run that would write one",
-		Fix: "delete the volume " + quote.Name(v.Volume) + " in the storage, if it is neither in use nor another cluster's",
 	}
+	found.Object = "volume " + quote.Name(v.Volume) + found.At()
+	found.Fix = "delete the volume " + quote.Name(v.Volume) + " in the storage" + found.At() + ", if it is neither in use nor another cluster's"
+	pv := x.ofUID[v.UID]
 	switch {
 	case ofClaim > 1:
-		found.Kind, found.Why = VolumeTwice, fmt.Sprintf("%d volumes of the class %s are of its claim", ofClaim, class)
-	case x.ofUID[v.UID] != nil || x.isWaitedFor(v.UID) || x.holders.mayStandFor(v): // an administrator keeps it by that PV
+		found.Kind, found.Why = VolumeTwice, fmt.Sprintf("%d volumes of the class %s are of its claim", ofClaim, l.class)
+	case pv != nil && !x.isOn(pv, l.node):
+		found.Kind, found.Why = VolumeTwice, "the PersistentVolume "+pv.Name+" of its claim has its volume on another node"
+	case pv != nil || x.isKept(v):
 		return nil
-	case x.Bears(v) && v.Class == class && isArgument(v.Volume) && HasUID(v):
-		found.Fix = quote.Command("kubectl", "flex", "audit", "--storage="+class, "--fix="+v.Volume) + "  # unless it is kept on purpose"
+	case x.Bears(v) && v.Class == l.class && isArgument(v.Volume) && HasUID(v):
+		found.Fix = quote.Command("kubectl", "flex", "audit", "--storage="+l.class, "--fix="+v.Volume) + "  # unless it is kept on purpose"
 	}
 	return &found
 }
+
+// isKept reports whether a volume without a PV of its own stands for something: its claim or a run
+// waits for it, or an administrator keeps it by a PV.
+func (x *index) isKept(v Volume) bool { return x.isWaitedFor(v.UID) || x.holders.mayStandFor(v) }
 
 // uidForm is the form of the UIDs that the API server gives.
 var uidForm = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
@@ -81,11 +114,33 @@ func HasUID(v Volume) bool { return uidForm.MatchString(v.UID) }
 // two, "*" stands for all, and a value in quotes is read as a field of CSV.
 func isArgument(volume string) bool { return volume != "*" && !strings.ContainsAny(volume, ",\"\r\n") }
 
-func (x *index) volumesMissing(class string, count map[string]int) []Finding {
+// listedOn returns on which nodes a volume of a claim was listed, by class and UID. A storage that is
+// not on nodes has one without a name.
+func (x *index) listedOn(lists []list) map[string]map[string][]string {
+	out := map[string]map[string][]string{}
+	for class := range x.OnNodes {
+		out[class] = map[string][]string{}
+	}
+	for _, l := range lists {
+		if out[l.class] == nil {
+			out[l.class] = map[string][]string{}
+		}
+		for _, v := range l.volumes {
+			out[l.class][v.UID] = append(out[l.class][v.UID], l.node)
+		}
+	}
+	return out
+}
+
+// volumesMissing returns the PVs whose volume is not listed where it must be. A PV on nodes that
+// were not all listed is none of them.
+func (x *index) volumesMissing(lists []list) []Finding {
+	listed := x.listedOn(lists)
 	var out []Finding
 	for _, pv := range x.PVs {
-		uid := pv.Annotations[contract.AnnClaimUID]
-		if pv.Spec.StorageClassName == class && uid != "" && count[uid] == 0 && pv.DeletionTimestamp == nil {
+		uid, of := pv.Annotations[contract.AnnClaimUID], listed[pv.Spec.StorageClassName]
+		isThere := slices.ContainsFunc(of[uid], func(node string) bool { return x.isOn(pv, node) })
+		if of != nil && uid != "" && !isThere && pv.DeletionTimestamp == nil && x.wasLookedFor(pv) {
 			out = append(out, x.ofPV(VolumeMissing, pv, x.age(pv.CreationTimestamp), "the storage lists no volume of it",
 				quote.Command("kubectl", "describe", "persistentvolume", pv.Name)+"  # and look for its volume in the storage"))
 		}
@@ -97,7 +152,7 @@ func (x *index) volumesMissing(class string, count map[string]int) []Finding {
 // of them without volumes: a volume is a finding only if it is one by both. Between them one may
 // have been made or deleted.
 func CheckAround(before, after State) []Finding {
-	before.Volumes = after.Volumes
+	before.Volumes, before.OnNodes, before.Nodes = after.Volumes, after.OnNodes, after.Nodes
 	found, known := Check(after), identities(Check(before))
 	return slices.DeleteFunc(found, func(f Finding) bool { return f.isOfStorage() && !known[f.identity()] })
 }

@@ -29,7 +29,12 @@ type Class struct {
 	UID string
 	// Fault is why its storage cannot be listed, nil if it can.
 	Fault error
+
+	object *storagev1.StorageClass
 }
+
+// IsOnNodes reports whether the volumes of the class are on nodes, each on the one where it was made.
+func (c Class) IsOnNodes() bool { return c.Config.RunOn == config.RunOnSelected }
 
 // errUnlisted is the fault of a class whose storage is not to be listed, and need not be.
 var errUnlisted = errors.New("its storage is not listed")
@@ -64,7 +69,7 @@ func (a *Auditor) Classes(ctx context.Context, names ...string) ([]Class, error)
 
 // class finds the config of a class.
 func (a *Auditor) class(ctx context.Context, class *storagev1.StorageClass) (Class, error) {
-	out, ns := Class{Name: class.Name}, config.NamespaceFor(class, a.Namespace)
+	out, ns := Class{Name: class.Name, object: class}, config.NamespaceFor(class, a.Namespace)
 	var found []*corev1.ConfigMap
 	configs := metav1.ListOptions{LabelSelector: contract.LabelType + "=" + contract.TypeConfig, Limit: cluster.LargeOfAPage}
 	err := admin.Each(ctx, a.Client.CoreV1().ConfigMaps(ns).List, configs, func(cm *corev1.ConfigMap) {
@@ -104,8 +109,6 @@ func (a *Auditor) parse(ctx context.Context, cm *corev1.ConfigMap, class *storag
 		return cfg, "", fmt.Errorf("its config %s/%s: %w", cm.Namespace, cm.Name, faults.ToAggregate())
 	case !cfg.Supports(contract.List):
 		return cfg, "", fmt.Errorf("%w: its config %s/%s does not have list among its verbs: add it if the image serves it", errUnlisted, cm.Namespace, cm.Name)
-	case cfg.RunOn == config.RunOnSelected:
-		return cfg, "", fmt.Errorf("%w: its runs go to the node of each volume (run-on), and no list shows the volumes of all nodes", errUnlisted)
 	}
 	if faults = jobs.Check(cfg, a.Allowed); len(faults) > 0 {
 		return cfg, "", fmt.Errorf("its config %s/%s: %s. Remedy: correct the config or, if the dispatcher has an --allow for it, give the audit the same one",

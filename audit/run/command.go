@@ -120,7 +120,7 @@ func report(cmd *cobra.Command, l Look) error {
 		return nil
 	}
 	_, err := fmt.Fprintf(cmd.OutOrStdout(), "%d PersistentVolumes, %d Secrets, %d Jobs and %d listed storages: no findings\n",
-		len(l.State.PVs), len(l.State.Secrets), len(l.State.Jobs), len(l.State.Volumes))
+		len(l.State.PVs), len(l.State.Secrets), len(l.State.Jobs), len(l.State.Volumes)+len(l.State.OnNodes))
 	return err
 }
 

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/flex-provisioner/flex-provisioner/audit"
 	"github.com/flex-provisioner/flex-provisioner/contract"
@@ -34,7 +36,7 @@ import (
 func (a *Auditor) Fix(ctx context.Context, l Look, only []string, say func(format string, args ...any)) error {
 	chosen, faults := l.choose(only)
 	for _, f := range chosen {
-		name, class := quote.Name(f.Volume.Volume), quote.Name(f.Class)
+		name, class := quote.Name(f.Volume.Volume)+f.At(), quote.Name(f.Class)
 		message, err := a.fix(ctx, &l.State, f)
 		if err != nil {
 			faults = append(faults, fmt.Errorf("volume %s of the class %s: %w", name, class, err))
@@ -54,16 +56,23 @@ func (l Look) choose(only []string) (chosen []audit.Finding, faults []error) {
 	}
 	for _, name := range slices.Compact(slices.Sorted(slices.Values(only))) {
 		named := slices.DeleteFunc(slices.Clone(left), func(f audit.Finding) bool { return f.Volume.Volume != name })
-		switch len(named) {
-		case 0:
+		switch {
+		case len(named) == 0:
 			faults = append(faults, fmt.Errorf("volume %s is not an orphaned volume", quote.Name(name)))
-		case 1:
-			chosen = append(chosen, named[0])
+		case len(named) == 1 || isOneClaims(named):
+			chosen = append(chosen, named...)
 		default:
 			faults = append(faults, fmt.Errorf("%d volumes have the name %s. Remedy: list the storage of one class, with --storage=CLASS", len(named), quote.Name(name)))
 		}
 	}
 	return chosen, faults
+}
+
+// isOneClaims reports whether volumes of one name are what several nodes have of one claim.
+func isOneClaims(named []audit.Finding) bool {
+	return !slices.ContainsFunc(named, func(f audit.Finding) bool {
+		return f.Node == "" || f.UID != named[0].UID || f.Class != named[0].Class || f.ListedBy != named[0].ListedBy
+	})
 }
 
 // fix deletes the volume of a finding. It returns what the image says.
@@ -72,20 +81,26 @@ func (a *Auditor) fix(ctx context.Context, s *audit.State, f audit.Finding) (str
 	if err != nil {
 		return "", err
 	}
-	if why := whyNotFixed(s, f, classes[0]); why != nil {
+	if why := cmp.Or(whyNotFixed(s, f, classes[0]), whyNotReached(s, f, classes[0])); why != nil {
 		return "", why
 	}
 	now, err := a.lookAgain(ctx, f)
 	if err != nil {
 		return "", err
 	}
-	job, err := deleteJob(classes[0], contract.Listed(f.Volume), nextNumber(now.Jobs, f.Volume.UID), a.Cluster, a.Provisioner)
+	job, err := a.deleteJob(classes[0], contract.Listed(f.Volume), s.NodeNamed(f.Node), nextNumber(now.Jobs, f.Volume.UID))
 	if err != nil {
 		return "", err
 	}
-	if job, err = a.create(ctx, job); err != nil {
+	created, err := a.create(ctx, job)
+	if apierrors.IsAlreadyExists(err) {
+		return "", fmt.Errorf("the Job %s/%s exists already: the dispatcher or another audit deletes the volume. Remedy: run the audit again a few minutes after that Job has ended",
+			job.Namespace, job.Name)
+	}
+	if err != nil {
 		return "", err
 	}
+	job = created
 	defer a.remove(ctx, job)
 	end, err := a.await(ctx, job, func(ctx context.Context) error {
 		if err := a.whyChanged(ctx, classes[0]); err != nil {
@@ -135,13 +150,29 @@ func whyNotFixed(s *audit.State, f audit.Finding, c Class) error {
 	}
 }
 
+// whyNotReached returns why no run of a class would reach the storage that has listed a volume, or nil.
+func whyNotReached(s *audit.State, f audit.Finding, c Class) error {
+	switch {
+	case c.IsOnNodes() != (f.Node != ""):
+		return errors.New("the run-on of its class has changed since it was listed. Remedy: run the audit again")
+	case f.Node != "" && s.NodeNamed(f.Node) == nil:
+		return fmt.Errorf("the node %s, which has listed it, no longer exists", f.Node)
+	default:
+		return nil
+	}
+}
+
 // lookAgain looks again whether a volume stands for nothing. It returns what exists now.
 func (a *Auditor) lookAgain(ctx context.Context, f audit.Finding) (audit.State, error) {
 	now, err := a.ReadState(ctx)
 	if err != nil {
 		return now, err
 	}
-	now.Volumes = map[string][]audit.Volume{f.ListedBy: {f.Volume}}
+	if f.Node == "" {
+		now.Volumes = map[string][]audit.Volume{f.ListedBy: {f.Volume}}
+	} else { // a PV that has appeared stands for it on any node
+		now.OnNodes = map[string]map[string][]audit.Volume{f.ListedBy: {f.Node: {f.Volume}}}
+	}
 	if !slices.ContainsFunc(audit.Check(now), func(again audit.Finding) bool { return again.Kind == f.Kind && again.Volume == f.Volume }) {
 		return now, errors.New("it stands for something by now: a claim, a PersistentVolume or a run of it has appeared")
 	}

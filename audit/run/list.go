@@ -4,9 +4,11 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/audit"
@@ -14,16 +16,32 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
-// List returns what the storage of a class has, by a Job with the class's own login. The Job is
-// deleted again, whatever has come of it.
+// List returns what the storage of a class has, on all of its nodes if it is on nodes.
 func (a *Auditor) List(ctx context.Context, c Class) ([]audit.Volume, error) {
-	job, err := listJob(c, a.Cluster)
+	l := Look{State: audit.State{Volumes: map[string][]audit.Volume{}}}
+	err := a.listOne(ctx, c, &l)
+	out := l.State.Volumes[c.Name]
+	for _, node := range l.State.Nodes {
+		out = append(out, l.State.OnNodes[c.Name][node.Name]...)
+	}
+	return out, errors.Join(append(l.Faults, err)...)
+}
+
+// listAnywhere returns what the storage of a class has, by a Job with the class's own login that any
+// node may run. The Job is deleted again, whatever has come of it.
+func (a *Auditor) listAnywhere(ctx context.Context, c Class) ([]audit.Volume, error) {
+	job, err := listJob(c, nil, a.Cluster)
 	if err != nil {
 		return nil, err
 	}
 	if job, err = a.create(ctx, job); err != nil {
 		return nil, err
 	}
+	return a.listed(ctx, c, job)
+}
+
+// listed starts a Job that lists, and returns what it has listed. It deletes the Job.
+func (a *Auditor) listed(ctx context.Context, c Class, job *batchv1.Job) ([]audit.Volume, error) {
 	defer a.remove(ctx, job)
 	end, err := a.await(ctx, job, func(ctx context.Context) error { return a.whyChanged(ctx, c) })
 	if err != nil {

@@ -9,7 +9,6 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/audit/run"
@@ -91,21 +90,20 @@ func runsOn(l *lab) {
 }
 
 func TestAClassThatNeedsNoListIsNotedAndKeepsNoOtherFromBeingListed(t *testing.T) {
-	retained, delayed := class("plain"), class("nodes")
-	retained.ReclaimPolicy, delayed.VolumeBindingMode = new(corev1.PersistentVolumeReclaimRetain), new(storagev1.VolumeBindingWaitForFirstConsumer)
+	retained := class("plain")
+	retained.ReclaimPolicy = new(corev1.PersistentVolumeReclaimRetain)
 	plain := configOf("plain", map[string]string{"image": "i", "service-account-name": "s"})
-	nodes := configOf("nodes", map[string]string{"image": "i", "service-account-name": "s", "verbs": "provision,delete,list", "run-on": "selected-node"})
 	inLab(t, nil, func(l *lab) {
 		l.ends(0, contract.EncodeListEnd(0), "")
 		got, err := l.Look(l.t.Context(), run.Storages{All: true})
-		if err != nil || len(got.Faults) > 0 || len(got.Notes) != 2 || len(got.State.Volumes) != 1 {
+		if err != nil || len(got.Faults) > 0 || len(got.Notes) != 1 || len(got.State.Volumes) != 1 {
 			l.t.Fatalf("faults %v, notes %v, listed %v, error %v", got.Faults, got.Notes, got.State.Volumes, err)
 		}
 		got, err = l.Look(l.t.Context(), run.Storages{Classes: []string{"gold", "plain", "none"}})
 		if err != nil || len(got.Faults) != 2 || len(got.State.Volumes) != 1 {
 			l.t.Fatalf("faults %v, listed %v, error %v", got.Faults, got.State.Volumes, err)
 		}
-	}, retained, delayed, plain, nodes)
+	}, retained, plain)
 }
 
 // completes lets each Job be Complete, with so many pods that are there still: what collects pods

@@ -34,40 +34,52 @@ func (a *Auditor) Look(ctx context.Context, of Storages) (Look, error) {
 		return Look{}, err
 	}
 	l := Look{State: before}
-	volumes := map[string][]audit.Volume{}
-	maps.Copy(volumes, of.Files)
+	maps.Copy(l.State.Volumes, of.Files)
 	if of.All || len(of.Classes) > 0 {
-		if err := a.listAll(ctx, of.Classes, &l, volumes); err != nil {
+		if err := a.listAll(ctx, of.Classes, &l); err != nil {
 			return l, err
 		}
-		if l.State, err = a.ReadState(ctx); err != nil {
+		after, err := a.ReadState(ctx)
+		if err != nil {
 			return l, err
 		}
+		after.Volumes, after.OnNodes, after.Nodes = l.State.Volumes, l.State.OnNodes, l.State.Nodes
+		l.State = after
 	}
-	l.State.Volumes = volumes
 	l.Found = audit.CheckAround(before, l.State)
 	return l, ctx.Err()
 }
 
 // listAll lists the storages of classes, one after the other.
-func (a *Auditor) listAll(ctx context.Context, names []string, l *Look, volumes map[string][]audit.Volume) error {
+func (a *Auditor) listAll(ctx context.Context, names []string, l *Look) error {
 	classes, err := a.Classes(ctx, names...)
 	if err != nil {
 		return err
 	}
 	for _, c := range classes {
+		delete(l.State.Volumes, c.Name)
 		if err = c.Fault; err == nil {
-			volumes[c.Name], err = a.List(ctx, c)
+			err = a.listOne(ctx, c, l)
 		}
 		switch {
 		case err == nil:
-			continue
 		case len(names) == 0 && errors.Is(err, errUnlisted):
 			l.Notes = append(l.Notes, fmt.Errorf("class %s: %w", c.Name, err))
 		default:
 			l.Faults = append(l.Faults, fmt.Errorf("class %s: %w", c.Name, err))
 		}
-		delete(volumes, c.Name)
 	}
 	return nil
+}
+
+// listOne lists the storage of a class.
+func (a *Auditor) listOne(ctx context.Context, c Class, l *Look) error {
+	if c.IsOnNodes() {
+		return a.listNodes(ctx, c, l)
+	}
+	volumes, err := a.listAnywhere(ctx, c)
+	if err == nil {
+		l.State.Volumes[c.Name] = volumes
+	}
+	return err
 }

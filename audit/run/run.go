@@ -63,10 +63,6 @@ type seen struct {
 // create creates a Job.
 func (a *Auditor) create(ctx context.Context, job *batchv1.Job) (*batchv1.Job, error) {
 	created, err := a.Client.BatchV1().Jobs(job.Namespace).Create(ctx, job, metav1.CreateOptions{FieldManager: patch.FieldManager})
-	if apierrors.IsAlreadyExists(err) {
-		return nil, fmt.Errorf("the Job %s/%s exists already: the dispatcher or another audit deletes the volume. Remedy: run the audit again a few minutes after that Job has ended",
-			job.Namespace, job.Name)
-	}
 	if err != nil {
 		return nil, fmt.Errorf("create the Job %s/%s: %w", job.Namespace, job.Name+job.GenerateName, err)
 	}
@@ -172,17 +168,27 @@ func (a *Auditor) whyChanged(ctx context.Context, c Class) error {
 	}
 }
 
-// look reads a Job and its pods. The pods of an earlier Job of its name may exist for a while
-// longer. A policy lets only the Job controller create a pod with one of our labels.
+// look reads a Job and its pods.
 func (a *Auditor) look(ctx context.Context, job *batchv1.Job) (seen, error) {
+	now, err := a.another(ctx, job)
+	if err == nil && (now.job == nil || now.job.UID != job.UID) {
+		err = fmt.Errorf("the Job %s/%s was deleted", job.Namespace, job.Name)
+	}
+	return now, err
+}
+
+// another reads the Job that has a Job's name now, if there is one, and its pods. Those of an earlier
+// one of the name may exist for a while longer. A policy lets only the Job controller create a pod with
+// one of our labels.
+func (a *Auditor) another(ctx context.Context, job *batchv1.Job) (seen, error) {
 	now, err := a.Client.BatchV1().Jobs(job.Namespace).Get(ctx, job.Name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) || err == nil && now.UID != job.UID {
-		return seen{}, fmt.Errorf("the Job %s/%s was deleted", job.Namespace, job.Name)
+	if apierrors.IsNotFound(err) {
+		return seen{}, nil
 	}
 	if err != nil {
 		return seen{}, fmt.Errorf("get the Job %s/%s: %w", job.Namespace, job.Name, err)
 	}
-	list, err := a.Client.CoreV1().Pods(job.Namespace).List(ctx, metav1.ListOptions{LabelSelector: jobs.LabelVerb + "," + batchv1.ControllerUidLabel + "=" + string(job.UID)})
+	list, err := a.Client.CoreV1().Pods(job.Namespace).List(ctx, metav1.ListOptions{LabelSelector: jobs.LabelVerb + "," + batchv1.ControllerUidLabel + "=" + string(now.UID)})
 	if err != nil {
 		return seen{}, fmt.Errorf("list the pods of the Job %s/%s: %w", job.Namespace, job.Name, err)
 	}
