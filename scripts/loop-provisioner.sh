@@ -30,6 +30,11 @@ used() {
 }
 
 if [ "$1" = list ]; then
+  # A node on which nothing was ever created has no notes. Without the directory it is not mounted,
+  # and what is in it is not lost: flex list fails.
+  if [ ! -d "$notes" ] && [ -d "$base" ]; then
+    exec flex list
+  fi
   said=$(mktemp)
   (used) >"$said" || true
   exec flex list --used "$said" "$notes"

@@ -29,6 +29,11 @@ used() {
 }
 
 if [ "$1" = list ]; then
+  # An XFS on which nothing was ever created has no notes. Without one it is not mounted, and what
+  # is on it is not lost: flex list fails.
+  if [ ! -d "$notes" ] && [ "$(stat -f -c %t "$base")" = 58465342 ]; then
+    exec flex list
+  fi
   said=$(mktemp)
   used >"$said" || true
   exec flex list --used "$said" "$notes"

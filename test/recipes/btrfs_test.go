@@ -36,6 +36,7 @@ func sourceOf(c claim) *contract.Source {
 func TestBtrfsVolumeHasItsSizeGrowsAndIsDeleted(t *testing.T) {
 	n := newBtrfs(t)
 	c := claim{uid: number(1), size: 64 * mib}
+	n.want(0, "list", claim{}, `{"lines":0}`)
 	for range 2 {
 		n.want(0, "provision", c)
 	}
@@ -161,6 +162,7 @@ func TestBtrfsRefusesWhatItCannotCreate(t *testing.T) {
 	n.want(0, "delete", other)
 	n.isEmpty()
 	n.runs("umount", n.base)
+	n.want(75, "list", claim{}, "does not exist")
 	n.want(73, "provision", source, "is not on btrfs")
 	n.want(75, "delete", source, "is not on btrfs")
 	n.runs("mount", "-t", "tmpfs", "tmpfs", n.base)

@@ -244,6 +244,7 @@ func TestLoopFilesAreRootsOwn(t *testing.T) {
 
 func TestLoopRefusesWhatItCannotCreate(t *testing.T) {
 	n := newLoop(t)
+	n.want(0, "list", claim{}, `{"lines":0}`)
 	n.want(65, "provision", claim{uid: number(0x3001), size: mib, more: map[string]string{"FLEX_ACCESS_MODES": "ReadWriteMany"}}, "request ReadWriteOnce")
 	n.want(73, "provision", claim{uid: number(0x3001), size: 8 << 30}, "less than 8589934592 bytes free")
 	n.want(73, "provision", claim{uid: number(0x3001), size: math.MaxInt64}, "less than 9223372036854775807 bytes free")

@@ -56,6 +56,7 @@ func (n *node) room(path string) string {
 func TestXFSVolumeHasItsSizeGrowsAndIsDeleted(t *testing.T) {
 	n := newXFS(t)
 	c := claim{uid: number(1), size: 64 * mib}
+	n.want(0, "list", claim{}, `{"lines":0}`)
 	for range 2 {
 		n.want(0, "provision", c)
 	}
@@ -148,6 +149,9 @@ func TestXFSRefusesWhatItCannotCreate(t *testing.T) {
 	n.want(0, "delete", c)
 	n.want(0, "delete", claim{uid: number(3)}) // of what the refused run has left
 	n.mustBeEmpty()
+	n.runs("umount", n.base)
+	n.want(75, "list", claim{}, "does not exist")
+	n.runs("mount", "-o", "loop,prjquota", n.root+".disk", n.base)
 }
 
 func TestXFSDeletesNoOtherVolumeThanTheListedOne(t *testing.T) {
