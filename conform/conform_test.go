@@ -257,7 +257,8 @@ func TestWhatWasNotSeenIsNotSaidToBeKept(t *testing.T) {
 			r.Only = []string{"quiet"}
 		}, map[string]conform.Verdict{"quiet": conform.NotTested}, "no claim was created"},
 		"a storage that is not listed": {func(_ *world, r *conform.Run) {
-			r.List, r.Only = nil, []string{"delete", "provision-abandoned", "expand"}
+			r.Config.Verbs = []contract.Verb{contract.Provision, contract.Delete, contract.Expand}
+			r.Only = []string{"delete", "provision-abandoned", "expand"}
 		}, map[string]conform.Verdict{"delete": conform.Kept, "provision-abandoned": conform.Kept, "expand": conform.Kept}, "by the exit code alone"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -57,8 +57,8 @@ type Run struct {
 	Clock  clock.Clock
 	Class  *storagev1.StorageClass
 	Config config.Config
-	// List returns what the storage has, nil if it cannot be listed. ClusterUID is what the image
-	// is to mark its volumes with.
+	// List returns what the storage has, if the image has the verb. ClusterUID is what the image is
+	// to mark its volumes with.
 	List       func(context.Context) ([]audit.Volume, error)
 	ClusterUID string
 	// InMemory is set if the cluster is one in memory, whose containers are processes.

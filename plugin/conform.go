@@ -16,7 +16,6 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/audit"
 	"github.com/flex-provisioner/flex-provisioner/audit/run"
 	"github.com/flex-provisioner/flex-provisioner/conform"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/options"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/quote"
 )
@@ -167,9 +166,7 @@ func (c *conforming) open(cmd *cobra.Command, name string) (*conform.Run, error)
 	}
 	auditor.Timeout = today.Config.Timeout
 	test.ClusterUID = auditor.Cluster.UID
-	if today.Config.RunOn != config.RunOnSelected {
-		test.List = listOf(auditor, name)
-	}
+	test.List = listOf(auditor, name)
 	return test, nil
 }
 

@@ -72,12 +72,9 @@ func (t *Trial) Do(ctx context.Context, say func(conform.Result)) (*conform.Repo
 	maps.Copy(skip, t.Skip)
 	test := &conform.Run{
 		Options: t.Options, Client: w.client(), Clock: w.clock, Class: t.Class, Config: t.Config, ClusterUID: w.uid,
-		PodImage: noImage, InMemory: &conform.InMemory{Took: w.took},
+		List: w.list, PodImage: noImage, InMemory: &conform.InMemory{Took: w.took},
 	}
 	test.Skip = skip
-	if t.Config.RunOn != config.RunOnSelected {
-		test.List = w.list
-	}
 	report, err := test.Do(ctx, say)
 	return report, cmp.Or(w.failure(), err)
 }

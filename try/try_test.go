@@ -129,6 +129,36 @@ func mustKeep(t *testing.T, report *conform.Report, most int) {
 	}
 }
 
+// noted makes directories of a node, and notes of whose they are.
+const noted = `#!/bin/bash
+set -euo pipefail
+notes=$FLEX_BASE_DIR/.notes
+case $1 in
+  list)
+    [ -d "$notes" ] || exec flex list
+    exec flex list "$notes"
+    ;;
+  provision)
+    mkdir -p "$notes"
+    flex note "$notes/$FLEX_PV_NAME"
+    mkdir -p "$FLEX_BASE_DIR/$FLEX_PV_NAME"
+    flex pv --local "$FLEX_BASE_DIR/$FLEX_PV_NAME"
+    ;;
+  delete)
+    flex empty "$FLEX_BASE_DIR/$FLEX_PV_NAME"
+    rm -f "$notes/$FLEX_PV_NAME"
+    ;;
+esac
+`
+
+func TestTheListOfAClassOnNodesIsTested(t *testing.T) {
+	trial := recipe(t, "node-directory")
+	data := trial.Configs[len(trial.Configs)-1].Data
+	data["verbs"], data["script"] = "provision,delete,list", noted
+	trial.Config, trial.Only = configOf(t, trial), []string{"provision", "list", "delete"}
+	mustKeep(t, do(t, trial), 3)
+}
+
 func TestARecipeKeepsItsPromises(t *testing.T) {
 	mustKeep(t, do(t, recipe(t, "nfs")), 8)
 }
