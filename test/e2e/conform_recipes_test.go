@@ -116,7 +116,7 @@ var recipes = []recipe{
 		config: "zfs", provoke: block + full + "bad-config: {data: {parent: ''}}\nbad-credentials: {data: {files-from-secret: zfs-denied}}\n", notClaimed: "secret clone",
 		skipped: unmounted(isPlayed), setUp: func(w *world) { w.overSSH("zfs", map[string]string{"nfs-server": boxAddress}) },
 	},
-	{config: "btrfs", provoke: noBase + full, notClaimed: "list secret batch quiet", notProvoked: "bad-credentials", setUp: func(w *world) { w.apply("btrfs") }},
+	{config: "btrfs", provoke: noBase + full, notClaimed: "secret batch quiet", notProvoked: "bad-credentials", setUp: func(w *world) { w.apply("btrfs") }},
 	{
 		config: "nfs-btrfs", provoke: "bad-config: {data: {quota: xfs}}\n" + full, notClaimed: "list secret batch clone quiet", notProvoked: "bad-credentials", skipped: unmounted(kernelHasNoNFS),
 		setUp: func(w *world) {
@@ -124,7 +124,7 @@ var recipes = []recipe{
 			w.configured("nfs-btrfs", map[string]string{"node-selector": corev1.LabelHostname + "=node1"})
 		},
 	},
-	{config: "loop", onDirectories: true, provoke: many + noBase + full, notClaimed: "list secret batch clone quiet", notProvoked: "bad-credentials", setUp: (*world).attaches},
+	{config: "loop", onDirectories: true, provoke: many + noBase + full, notClaimed: "secret batch clone quiet", notProvoked: "bad-credentials", setUp: (*world).attaches},
 	{config: "nfs", onDirectories: true, provoke: block + noNFS, notClaimed: inBatches, notProvoked: "bad-credentials no-capacity", skipped: unmounted(kernelHasNoNFS)},
 	{
 		config: "nfs-tiers", class: "nfs-private", onDirectories: true, provoke: block + noNFS, notClaimed: inBatches, notProvoked: "bad-credentials no-capacity", skipped: unmounted(kernelHasNoNFS),

@@ -58,7 +58,7 @@ func TestAuditFindsAndDeletesAVolumeThatStandsForNothing(t *testing.T) {
 	w.must(markVolume(w.ctx(), foreign.ID, own), "let the volume be this cluster's again")
 	said, _ = w.audit("--storage="+class, "--fix="+foreign.ID)
 	contains(t, "what audit said", said, "volume "+foreign.ID+" of the class "+class+", of the claim "+w.ns+"/foreign, was deleted")
-	w.leavesNoJobOfAnAudit()
+	w.leavesNoJobOfAnAudit(ownNamespace)
 }
 
 // A class whose image is not said to list is named, and none of its volumes are taken for missing.
@@ -175,6 +175,13 @@ func (w *world) leftVolume(class, name string) volume {
 	w.t.Helper()
 	claim := w.claim(class, name)
 	pv, vol := w.bound(claim), w.onlyVolume(claim)
+	w.leaves(claim, pv)
+	return vol
+}
+
+// leaves lets nothing stand for the volume of a claim.
+func (w *world) leaves(claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) {
+	w.t.Helper()
 	w.patchPV(pv.Name, `{"spec": {"persistentVolumeReclaimPolicy": "Retain"}}`)
 	w.deleteClaim(claim)
 	w.claimGone(claim)
@@ -192,7 +199,6 @@ func (w *world) leftVolume(class, name string) volume {
 		}
 		return nil
 	})
-	return vol
 }
 
 func (w *world) hasVolume(id string) bool {
@@ -213,12 +219,12 @@ func markVolume(ctx context.Context, id, cluster string) error {
 }
 
 // leavesNoJobOfAnAudit checks that no list is left, and no record of a delete.
-func (w *world) leavesNoJobOfAnAudit() {
+func (w *world) leavesNoJobOfAnAudit(namespace string) {
 	w.t.Helper()
-	cm, err := kube.CoreV1().ConfigMaps(ownNamespace).Get(w.ctx(), w.ns, metav1.GetOptions{})
+	cm, err := kube.CoreV1().ConfigMaps(namespace).Get(w.ctx(), w.ns, metav1.GetOptions{})
 	w.must(err, "look at the config")
 	w.eventually(30*time.Second, "no Job of a list to be left", func(ctx context.Context) error {
-		jobs, err := kube.BatchV1().Jobs(ownNamespace).List(ctx, labelled("app.kubernetes.io/managed-by=flex-dispatcher-audit,flex-provisioner.io/claim-uid="+string(cm.UID)))
+		jobs, err := kube.BatchV1().Jobs(namespace).List(ctx, labelled("app.kubernetes.io/managed-by=flex-dispatcher-audit,flex-provisioner.io/claim-uid="+string(cm.UID)))
 		if err == nil && len(jobs.Items) > 0 {
 			err = fmt.Errorf("there are %d", len(jobs.Items))
 		}
