@@ -51,8 +51,11 @@ func (c *Cluster) moveOn(pod *corev1.Pod) {
 	}
 }
 
-// checkAlone checks that no two runs of a claim overlap.
+// checkAlone checks that no two runs of a claim overlap. A list is of no claim.
 func (c *Cluster) checkAlone(pod *corev1.Pod) {
+	if verbOf(&pod.Spec) == string(contract.List) {
+		return
+	}
 	for _, other := range c.AtWork() {
 		for _, uid := range c.membersOf(pod) {
 			if slices.Contains(c.membersOf(other), uid) {

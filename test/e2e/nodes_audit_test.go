@@ -62,9 +62,6 @@ func TestAuditOfAClassOnNodesFindsAnOrphanOnEachNode(t *testing.T) {
 	w.must(yaml.UnmarshalStrict([]byte(notedDirectories), &data), "read the config")
 	w.class(w.ns, parameter("flex-provisioner.io/config-namespace", nodeNamespace), func(c *storagev1.StorageClass) {
 		c.VolumeBindingMode = new(storagev1.VolumeBindingWaitForFirstConsumer)
-		c.AllowedTopologies = []corev1.TopologySelectorTerm{{ // other tests make nodes of no machine
-			MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{{Key: corev1.LabelHostname, Values: []string{"node1", "node2"}}},
-		}}
 	})
 	w.config(nodeNamespace, w.ns, data)
 
