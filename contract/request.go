@@ -32,7 +32,8 @@ type Request struct {
 	AttributesClass string `json:"volumeAttributesClass,omitempty"`
 	ReclaimPolicy   string `json:"reclaimPolicy"`
 	// SelectedNode is the node that the scheduler selected, with WaitForFirstConsumer. On delete
-	// and expand it is the volume's node, if it has one.
+	// and expand it is the volume's node, if it has one. On list it is the node that is listed, if
+	// the storage is on nodes.
 	SelectedNode string `json:"selectedNode,omitempty"`
 	// SelectedZone is that node's topology.kubernetes.io/zone.
 	SelectedZone string `json:"selectedZone,omitempty"`
