@@ -125,8 +125,17 @@ expand() {
 # delete also succeeds if an earlier run has deleted the data set. A schedule of the box may have
 # made snapshots: -r deletes them, too.
 delete() {
-  ! is_there ||
-    zfs destroy -r "$volume"
+  is_there || return 0
+  said=$(zfs destroy -r "$volume" 2>&1) || case $said in
+    *busy*)
+      echo "$said" >&2
+      end 75 "a node still has files of the volume open; the provisioner tries again"
+      ;;
+    *)
+      echo "$said" >&2
+      exit 1
+      ;;
+  esac
 }
 
 list() {

@@ -72,7 +72,7 @@ func TestARealBoxWithZFS(t *testing.T) {
 	w.step("written", func() {
 		w.writeShare("node", c, "of the node")
 		w.mustBeLimited(c, 64*mebi)
-		w.mustListWhatIsUsed(64 * mebi)
+		w.mustListWhatIsUsed(65 * mebi) // see mustBeLimited
 	})
 	w.step("read by a second client", func() {
 		w.mountShare("box", c)
@@ -96,13 +96,28 @@ func TestARealBoxWithZFS(t *testing.T) {
 	})
 	w.step("deleted", func() {
 		mustGuest(w.t, "box", `zfs snapshot "tank/flex/$1@hourly"`, c.PVName)
-		for range 2 { // a node has it mounted still
-			w.mustEnd(w.run(contract.Delete, c), 0, "")
-			w.mustHaveNothing()
-		}
-		mustGuest(w.t, "node", `umount --lazy "/mnt/$1"`, c.PVName)
+		w.mustEnd(w.run(contract.Delete, c), contract.ExitTempFail, "claim: a node still has files of the volume open")
+		w.mustDeleteOfADeadNode(c)
+		w.mustEnd(w.run(contract.Delete, c), 0, "")
 	})
 	w.step("repeated after a kill", func() { w.mustRepeatZFS() })
+}
+
+// mustDeleteOfADeadNode deletes a volume whose node has never closed its files: the administrator
+// does what docs/recipes/zfs.md says.
+func (w *world) mustDeleteOfADeadNode(c contract.Request) {
+	w.t.Helper()
+	mustGuest(w.t, "node", `iptables -I OUTPUT -d "$1" -p tcp --dport 2049 -j DROP`, guests["box"])
+	defer mustGuest(w.t, "node", `
+		iptables -D OUTPUT -d "$1" -p tcp --dport 2049 -j DROP
+		umount -l "/mnt/$2"`, guests["box"], c.PVName)
+	mustGuest(w.t, "box", `
+		for client in /proc/fs/nfsd/clients/*; do
+		  if grep -q "^address: \"$1:" "$client/info"; then echo expire >"$client/ctl"; fi
+		done`, guests["node"])
+	e, _ := w.again(contract.Delete, c)
+	w.mustEnd(e, 0, "")
+	w.mustHaveNothing()
 }
 
 // mustRepeatZFS kills runs at each of their steps on the box.
@@ -137,14 +152,15 @@ func (w *world) mountShare(name string, c contract.Request) {
 		mount -t nfs "$1:/tank/flex/$2" "/mnt/$2"`, guests["box"], c.PVName)
 }
 
-// writeShare writes a text as a user of a pod.
+// writeShare writes a text as a user of a pod. To sync the whole mount would fail for what another
+// file had no room for before.
 func (w *world) writeShare(name string, c contract.Request, text string) {
 	w.t.Helper()
 	mustGuest(w.t, name, `
 		setpriv --reuid 1234 --regid 1234 --clear-groups sh -c '
 		  rm -f "$1"
 		  echo "$2" >"$1"
-		  sync -f "$1"' sh "/mnt/$1/file" "$2"`, c.PVName, text)
+		  sync "$1"' sh "/mnt/$1/file" "$2"`, c.PVName, text)
 }
 
 // mustReadShare fails the test unless the server has this text: the node's memory is not asked.
@@ -160,7 +176,7 @@ func (w *world) mustReadShare(name string, c contract.Request, text string) {
 }
 
 // mustBeLimited fails the test unless the node sees a file system of this size, to which no more
-// fits.
+// fits. ZFS keeps a limit to less than a mebibyte.
 func (w *world) mustBeLimited(c contract.Request, size int64) {
 	w.t.Helper()
 	var all, used int64
@@ -173,7 +189,7 @@ func (w *world) mustBeLimited(c contract.Request, size int64) {
 	if n, err := fmt.Sscan(said, &all, &used); n != 2 {
 		w.t.Fatal(err)
 	}
-	if all != size || used > size || used < size-4*mebi {
+	if all < size || all > size+mebi || used > size+mebi || used < size-4*mebi {
 		w.t.Errorf("the node has a file system of %d bytes and could write %d, want %d", all, used, size)
 	}
 }
@@ -184,11 +200,12 @@ func TestARealDataSetThatIsNotExportedIsNoVolume(t *testing.T) {
 	back := func() { mustGuest(t, "box", "[ ! -e /root/exportfs ] || mv /root/exportfs /usr/sbin/exportfs") }
 	mustGuest(t, "box", `
 		mv /usr/sbin/exportfs /root/exportfs
-		printf '#!/bin/sh\nexit 1\n' >/usr/sbin/exportfs
+		printf '%s\n' '#!/bin/sh' '[ $# = 0 ] || exit 1' 'exec /root/exportfs' >/usr/sbin/exportfs
 		chmod +x /usr/sbin/exportfs`)
 	t.Cleanup(back)
-	w.mustEnd(w.run(contract.Provision, c), contract.ExitTempFail, "")
-	w.mustEnd(w.run(contract.Provision, c), contract.ExitTempFail, "claim: the storage does not export the volume by NFS")
+	for range 2 {
+		w.mustEnd(w.run(contract.Provision, c), contract.ExitTempFail, "claim: the storage does not export the volume by NFS")
+	}
 	back()
 	w.mustEnd(w.run(contract.Provision, c), 0, "")
 	w.mustHave(mebi, c)

@@ -50,6 +50,19 @@ func TestADataSetThatTheNFSServerDoesNotExportIsNoVolume(t *testing.T) {
 	}
 }
 
+// The server of Linux keeps the file systems of open files mounted.
+func TestDataSetThatANodeUsesIsDeletedLater(t *testing.T) {
+	t.Parallel()
+	w, c := newWorld(t, overZFS()), claim(1)
+	w.mustEnd(w.run(contract.Provision, c), 0, "")
+	state(w.dir, "zfs", func(pool *zpool) { pool.Busy = true })
+	w.mustEnd(w.run(contract.Delete, c), contract.ExitTempFail, "claim: a node still has files of the volume open")
+	w.mustHave(mebi, c)
+	state(w.dir, "zfs", func(pool *zpool) { pool.Busy = false })
+	w.mustEnd(w.run(contract.Delete, c), 0, "")
+	w.mustHaveNothing()
+}
+
 func TestParentThatExportsNothingIsMisconfigured(t *testing.T) {
 	t.Parallel()
 	for says, change := range map[string]func(*zpool){

@@ -22,6 +22,8 @@ type zpool struct {
 	// Exported are the paths of the NFS server, and Failing is that it takes none.
 	Exported []string
 	Failing  bool
+	// Busy is that a node has files of the data sets open.
+	Busy bool
 	// Claimed is what a hostile box says of where it is mounted.
 	Claimed  string
 	Children map[string]map[string]string
@@ -70,6 +72,9 @@ func zfs(world string, arguments []string, _ io.Reader, out, log io.Writer) int 
 			code = pool.mount(last, log)
 		case arguments[0] == "set" && exists:
 			code = pool.set(last, arguments[1:len(arguments)-1])
+		case arguments[0] == "destroy" && arguments[1] == "-r" && exists && pool.Busy:
+			fmt.Fprintf(log, "cannot unmount '%s': pool or dataset is busy\n", pool.Children[last]["mountpoint"])
+			code = 1
 		case arguments[0] == "destroy" && arguments[1] == "-r" && exists:
 			delete(pool.Children, last)
 		default:
