@@ -185,6 +185,9 @@ func (a *Actor) reportKept(o *observe.Observation, d decide.Wait) {
 	if o.PV.Status.LastPhaseTransitionTime == nil {
 		how = "longer than keep-deleted says, since it is not known when"
 	}
+	if o.KeepLimit != 0 {
+		how += ", or until later ones of the namespace need the bytes of keep-deleted-limit: " + observe.Bytes(o.KeepLimit)
+	}
 	a.emit(o.PV, claimOf(o), corev1.EventTypeNormal, reason.VolumeKept,
 		fmt.Sprintf("the claim %s/%s was deleted, and its volume is kept %s", ref.Namespace, ref.Name, how))
 }

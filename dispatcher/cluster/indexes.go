@@ -57,6 +57,9 @@ const (
 	ByPV = "pv"
 	// ByUnclaimed finds the PVs that name no claim by its UID, by their claimants.
 	ByUnclaimed = "unclaimed"
+	// ByTrash finds the PVs whose volumes may wait for their delete, by pvs.TrashOfClass and
+	// pvs.TrashOf.
+	ByTrash = "trash"
 	// BySource finds the unbound claims that ask for a clone of a claim.
 	BySource = "source"
 )
@@ -64,7 +67,7 @@ const (
 // The indexes of each kind.
 var (
 	claimIndexers      = cache.Indexers{ByUID: uidOf, ByClass: classOfClaim, BySource: sourceOfClaim, ByNode: nodeOfClaim}
-	pvIndexers         = cache.Indexers{ByClass: classOfPV, ByRevision: revisionNamed, ByOwner: ownersOfPV, ByNode: nodeOfPV, ByVolumeSource: volumeSourceOfPV, ByVolume: volumeOfPV, ByUnclaimed: claimantsOfPV}
+	pvIndexers         = cache.Indexers{ByClass: classOfPV, ByRevision: revisionNamed, ByOwner: ownersOfPV, ByNode: nodeOfPV, ByVolumeSource: volumeSourceOfPV, ByVolume: volumeOfPV, ByUnclaimed: claimantsOfPV, ByTrash: trashOfPV}
 	classIndexers      = cache.Indexers{ByConfig: configOfClass}
 	nodeIndexers       = cache.Indexers{ByNode: namesOfNode}
 	attachmentIndexers = cache.Indexers{ByPV: pvOfAttachment}
@@ -213,6 +216,14 @@ func volumeSourceOfPV(obj any) ([]string, error) {
 
 func claimantsOfPV(obj any) ([]string, error) {
 	return pvs.Claimants(obj.(*corev1.PersistentVolume)), nil
+}
+
+func trashOfPV(obj any) ([]string, error) {
+	pv := obj.(*corev1.PersistentVolume)
+	if !pvs.IsTrash(pv) {
+		return nil, nil
+	}
+	return []string{pvs.TrashOfClass(pv.Spec.StorageClassName), pvs.TrashOf(pv)}, nil
 }
 
 func namesOfNode(obj any) ([]string, error) {

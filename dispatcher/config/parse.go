@@ -38,9 +38,10 @@ const (
 	keyBatchSize      = "batch-size"
 	keyRequestKeys    = "request-keys"
 	keyAttributes     = "volume-attributes-classes"
-	keyClasses        = "classes"    // Lists reads it
-	keyNamespaces     = "namespaces" // Admits reads it
-	keyKeepDeleted    = "keep-deleted"
+	keyClasses        = "classes"            // Lists reads it
+	keyNamespaces     = "namespaces"         // Admits reads it
+	keyKeepDeleted    = "keep-deleted"       // TrashOf reads it
+	keyKeepLimit      = "keep-deleted-limit" // TrashOf reads it
 )
 
 // Dispatcher is what a source is parsed for.
@@ -74,7 +75,7 @@ func Parse(src Source, of Dispatcher) (Config, field.ErrorList) {
 	p.dataSources()
 	p.attributesClasses()
 	p.requestKeys()
-	p.keepDeleted()
+	p.trash()
 	return p.cfg, few(p.faults)
 }
 
@@ -84,7 +85,7 @@ func Keys() []string {
 		keyPluginName, keyImage, keyScript, keyPullPolicy, keyVerbs, keyServiceAccount, keyNodeSelector, keyRunOn, keyNodeGone,
 		keyEnvSecret, keyFilesSecret, keyPodTemplate, keyTimeout, keyMaxAttempts, keyMaxParallel,
 		keyDataSources, keyWritePV, keyBatchSize, keyRequestKeys, keyAttributes, keyClasses, keyNamespaces,
-		keyKeepDeleted,
+		keyKeepDeleted, keyKeepLimit,
 	}
 }
 

@@ -61,6 +61,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 		"classes":                   {"silver", func(c config.Config) bool { return len(c.Properties) == 0 }}, // TestAConfigListsTheClassesThatMayNameIt
 		"namespaces":                {"team-a", func(c config.Config) bool { return len(c.Properties) == 0 }}, // TestAConfigAdmitsTheNamespacesThatItLists
 		"keep-deleted":              {"168h", func(c config.Config) bool { return len(c.Properties) == 0 }},   // TestKeepDeletedIsADuration
+		"keep-deleted-limit":        {"1Gi", func(c config.Config) bool { return len(c.Properties) == 0 }},    // TestKeepDeletedLimitIsAQuantityOfBytes
 		"max-parallel":              {"1", func(c config.Config) bool { return c.MaxParallel == 1 }},
 	}
 	if got, want := slices.Sorted(maps.Keys(checks)), slices.Sorted(slices.Values(config.Keys())); !slices.Equal(got, want) {
@@ -100,6 +101,7 @@ func TestFaultsNameTheKeyAndTheRemedy(t *testing.T) {
 		"unknown run-on":              {set("run-on", "here"), "run-on", []string{"here", "selected-node"}},
 		"unknown node-gone":           {set("node-gone", "panic"), "node-gone", []string{"panic", "any-node", "forget", "wait"}},
 		"keep-deleted in days":        {set("keep-deleted", "7d"), "keep-deleted", []string{"7d", "168h"}},
+		"keep-deleted-limit of none":  {set("keep-deleted-limit", "0"), "keep-deleted-limit", []string{"500Gi", "no limit"}},
 		"nearly node-gone":            {set("nodes-gone", "wait"), "nodes-gone", []string{"did you mean node-gone"}},
 		"selected node, Immediate":    {set("run-on", "selected-node"), "run-on", []string{"WaitForFirstConsumer", "gold"}},
 		"env secret's name":           {set("env-from-secret", "Log_in"), "env-from-secret", []string{"Log_in", "lowercase"}},

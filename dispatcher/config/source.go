@@ -129,11 +129,11 @@ func IsListing(cm *corev1.ConfigMap) bool {
 	return is
 }
 
-// OnlyLists returns of the data of a ConfigMap its lists of classes and of namespaces, and how long
+// OnlyLists returns of the data of a ConfigMap its lists of classes and of namespaces, and which
 // deleted volumes are kept. One that is too long to be kept says nothing.
 func OnlyLists(data map[string]string) map[string]string {
 	out := map[string]string{}
-	for _, key := range []string{keyClasses, keyNamespaces, keyKeepDeleted} {
+	for _, key := range []string{keyClasses, keyNamespaces, keyKeepDeleted, keyKeepLimit} {
 		list, has := data[key]
 		switch {
 		case !has:

@@ -7,47 +7,90 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/flex-provisioner/flex-provisioner/internal/quantity"
 )
 
-var errKeepDeleted = errors.New("must be a duration such as 168h, or 0")
-
-// KeepDeleted returns how long a released volume waits before it is deleted, as the data of a
-// ConfigMap or of a revision say. Zero is the default.
-func KeepDeleted(data map[string]string) (time.Duration, *field.Error) {
-	text, has := data[keyKeepDeleted]
-	if !has {
-		return 0, nearKeepDeleted(data)
-	}
-	keep, err := time.ParseDuration(strings.TrimSpace(text))
-	if err != nil || keep < 0 {
-		return 0, field.Invalid(at(keyKeepDeleted), text, errKeepDeleted.Error())
-	}
-	return keep, nil
+// Trash is what a config says of the released volumes that wait for their delete.
+type Trash struct {
+	// Keep is how long each waits. Zero is the default.
+	Keep time.Duration
+	// Limit is how many bytes of one namespace wait. Zero is the default, and stands for no limit.
+	Limit int64
 }
 
-// nearKeepDeleted returns the fault that a key seems to be a misspelt one: to ignore it would delete
-// what was to be kept.
-func nearKeepDeleted(data map[string]string) *field.Error {
-	for key := range data {
-		if nearKey(key) == keyKeepDeleted {
-			return field.Invalid(at(key), data[key], "did you mean "+keyKeepDeleted+"?")
+// leastLimit is the least number of bytes that is a limit: a number that lacks its unit, or is to say
+// that there is none, would delete everything.
+const leastLimit = 1 << 20
+
+var (
+	errKeepDeleted = errors.New("must be a duration such as 168h, or 0")
+	errKeepLimit   = errors.New("must be a quantity of bytes such as 500Gi, at least 1Mi. " +
+		"Without the key there is no limit")
+)
+
+// TrashOf returns what the data of a ConfigMap or of a revision say of the trash.
+func TrashOf(data map[string]string) (t Trash, fault *field.Error) {
+	if fault = nearTrash(data); fault != nil {
+		return Trash{}, fault
+	}
+	if text, has := data[keyKeepDeleted]; has {
+		keep, err := time.ParseDuration(strings.TrimSpace(text))
+		if err != nil || keep < 0 {
+			return Trash{}, field.Invalid(at(keyKeepDeleted), text, errKeepDeleted.Error())
+		}
+		t.Keep = keep
+	}
+	if text, has := data[keyKeepLimit]; has {
+		limit, err := quantity.Parse(strings.TrimSpace(text))
+		if err != nil || limit.Value() < leastLimit {
+			return Trash{}, field.Invalid(at(keyKeepLimit), text, errKeepLimit.Error())
+		}
+		t.Limit = limit.Value()
+	}
+	return t, nil
+}
+
+// nearTrash returns the fault that a key seems to be a misspelt one: to ignore it would delete what
+// was to be kept.
+func nearTrash(data map[string]string) *field.Error {
+	for _, own := range []string{keyKeepDeleted, keyKeepLimit} {
+		for key := range data {
+			if key != own && nearKey(key) == own {
+				return field.Invalid(at(key), data[key], "did you mean "+own+"?")
+			}
 		}
 	}
 	return nil
 }
 
-func (p *parser) keepDeleted() {
-	if _, fault := KeepDeleted(p.src.Data); fault != nil {
+// Or returns what keeps as much as either of two configs.
+func (t Trash) Or(other Trash) Trash {
+	t.Keep = max(t.Keep, other.Keep)
+	if t.Limit != 0 {
+		t.Limit = max(t.Limit, other.Limit)
+	}
+	if other.Limit == 0 {
+		t.Limit = 0
+	}
+	return t
+}
+
+func (p *parser) trash() {
+	if _, fault := TrashOf(p.src.Data); fault != nil {
 		p.faults = append(p.faults, fault)
 	}
 }
 
-// withoutTrash returns the data of a source without what says how long deleted volumes are kept.
+// withoutTrash returns the data of a source without what says which deleted volumes are kept.
 func withoutTrash(data map[string]string) map[string]string {
-	if _, has := data[keyKeepDeleted]; !has {
+	_, keeps := data[keyKeepDeleted]
+	_, limits := data[keyKeepLimit]
+	if !keeps && !limits {
 		return data
 	}
 	data = maps.Clone(data)
 	delete(data, keyKeepDeleted)
+	delete(data, keyKeepLimit)
 	return data
 }

@@ -25,7 +25,7 @@ import (
 // handlers returns the functions that enqueue the UIDs that a changed object concerns.
 func (c *Controller) handlers() cluster.Handlers {
 	return cluster.Handlers{
-		Claim: guarded(c, c.claimChanged), ClaimUpdated: guardedUpdate(c, c.claimUpdated), PV: guarded(c, c.pvChanged), PVUpdated: guardedUpdate(c, c.pvUpdated),
+		Claim: guarded(c, c.claimChanged), ClaimUpdated: guardedUpdate(c, c.claimUpdated), PV: guarded(c, c.pvCameOrWent), PVUpdated: guardedUpdate(c, c.pvUpdated),
 		Class: guarded(c, c.classChanged), Node: guarded(c, c.nodeChanged), Detached: guarded(c, c.pvDetached), Config: guarded(c, c.configChanged),
 		Account: guarded(c, c.accountChanged), Revision: guarded(c, c.revisionChanged),
 		Job: guarded(c, c.jobChanged), JobUpdated: guardedUpdate(c, c.jobUpdated), Pod: guarded(c, c.podChanged), PodUpdated: guardedUpdate(c, c.podUpdated),
@@ -36,6 +36,9 @@ func (c *Controller) handlers() cluster.Handlers {
 func (c *Controller) claimChanged(claim *corev1.PersistentVolumeClaim) {
 	c.enqueueClaim(claim)
 	c.enqueueClones(claim)
+	if pv := c.caches.PVs.Named(claim.Spec.VolumeName); pv != nil {
+		c.enqueueBesideTrash(nil, pv) // it may have been released before the cache showed the end of the claim
+	}
 }
 
 // enqueueClaim also enqueues the PV's UID. The claim behind a populator is bound to the PV of
@@ -52,6 +55,12 @@ func (c *Controller) enqueueClones(claim *corev1.PersistentVolumeClaim) {
 	for _, clone := range c.caches.Claims.By(cluster.BySource, claim.Namespace+"/"+claim.Name) {
 		c.enqueue(clone.UID)
 	}
+}
+
+// pvCameOrWent is also called for a PV that was released while the watch was interrupted.
+func (c *Controller) pvCameOrWent(pv *corev1.PersistentVolume) {
+	c.pvChanged(pv)
+	c.enqueueBesideTrash(nil, pv)
 }
 
 func (c *Controller) pvChanged(pv *corev1.PersistentVolume) {
@@ -104,6 +113,20 @@ func (c *Controller) enqueueRivals(pv *corev1.PersistentVolume) {
 		if other.Name != pv.Name && other.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete {
 			c.enqueuePV(other.Name)
 		}
+	}
+}
+
+// enqueueBesideTrash enqueues the volumes that wait for their delete, and that it makes due that
+// another one waits beside them, or is larger than it was. A new leader looks at each by itself.
+func (c *Controller) enqueueBesideTrash(old, now *corev1.PersistentVolume) {
+	if !c.leading.Load() || !pvs.IsTrash(now) {
+		return
+	}
+	if old != nil && pvs.IsTrash(old) && pvs.TrashOf(old) == pvs.TrashOf(now) && pvs.BytesOf(old) >= pvs.BytesOf(now) {
+		return
+	}
+	for _, due := range c.observer.DueBeside(now) {
+		c.enqueuePV(due.Name)
 	}
 }
 

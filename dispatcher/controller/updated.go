@@ -32,6 +32,7 @@ func (c *Controller) claimUpdated(old, now *corev1.PersistentVolumeClaim) {
 
 func (c *Controller) pvUpdated(old, now *corev1.PersistentVolume) {
 	passOn(c.pvChanged, old, now, hasPVMoved(old, now))
+	c.enqueueBesideTrash(old, now)
 }
 
 func (c *Controller) podUpdated(old, now *corev1.Pod) {

@@ -2,11 +2,16 @@ package observe
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
@@ -20,22 +25,56 @@ func (b *Observer) observeKept(_ context.Context, _ cluster.Reader, o *Observati
 	if vol.Use != decide.Released || o.View.Claim == decide.ClaimBoundElsewhere || !vol.PolicyDelete || t.Problem != nil || o.isDeleteBegun() {
 		return nil
 	}
-	keep, fault := b.KeepDeleted(o.Delete.Config)
+	trash, fault := b.Trash(o.Delete.Config)
 	if fault != nil {
 		t.Problem = decide.Problemf(reason.InvalidConfig, "the volume is not deleted, since the config of the class %s does not say how long it is kept: %v",
 			o.Delete.Config.Source.Class, fault).Remedyf("correct the key in the ConfigMap")
 		o.View.Delete = *t
 		return nil
 	}
-	until := o.ReleasedAt().Add(keep)
+	until := o.ReleasedAt().Add(trash.Keep)
 	switch {
 	case !o.View.Now.Before(until):
 	case pvs.IsEmptied(o.PV):
 		o.Early = "an administrator has emptied the trash"
+	case b.exceedsLimit(o.PV, trash):
+		o.Early = fmt.Sprintf("with those of the namespace %s that were released later, its bytes exceed keep-deleted-limit: %s",
+			o.PV.Spec.ClaimRef.Namespace, Bytes(trash.Limit))
 	default:
-		vol.KeptUntil = until
+		vol.KeptUntil, o.KeepLimit = until, trash.Limit
 	}
 	return nil
+}
+
+// exceedsLimit reports whether the limit of the trash makes the delete of a PV's volume due. What is
+// beside it is what the cache shows: an older cache shows what was true at one time, since when the
+// PV has not changed (its delete is confirmed with its version).
+func (b *Observer) exceedsLimit(pv *corev1.PersistentVolume, trash config.Trash) bool {
+	return trash.Limit != 0 && pvs.ExceedsLimit(pv, b.trashed(pvs.TrashOf(pv)), trash.Limit)
+}
+
+// trashed returns the volumes that wait for their delete, as the index has them. That of a claim
+// which still exists does not: the claim was bound to another.
+func (b *Observer) trashed(key string) []*corev1.PersistentVolume {
+	return slices.DeleteFunc(b.Caches.PVs.By(cluster.ByTrash, key), func(pv *corev1.PersistentVolume) bool {
+		return pvs.OfAnotherProvisioner(pv.Annotations, b.Provisioner) || b.Caches.ClaimOf(pv.Spec.ClaimRef.UID) != nil
+	})
+}
+
+// DueBeside returns the volumes that the limit makes due, of those that wait beside that of a PV.
+func (b *Observer) DueBeside(pv *corev1.PersistentVolume) []*corev1.PersistentVolume {
+	trash, fault := b.Trash(b.Delete("", pv.Annotations[contract.AnnRevision]).Config)
+	if fault != nil || trash.Limit == 0 {
+		return nil
+	}
+	all := b.trashed(pvs.TrashOf(pv))
+	slices.SortFunc(all, pvs.ComparesRelease)
+	for n, one := range all {
+		if !pvs.ExceedsLimit(one, all, trash.Limit) {
+			return all[:n] // what was released later does so only by itself, and was due at once
+		}
+	}
+	return all
 }
 
 // isDeleteBegun reports whether a delete of the PV's volume was launched, and the PV deleted for it:
@@ -46,12 +85,18 @@ func (o *Observation) isDeleteBegun() bool {
 	})
 }
 
-// ReleasedAt returns since when a PV is released. The API server writes it (PrepareForUpdate of
+// ReleasedAt returns since when the PV is released.
+func (o *Observation) ReleasedAt() time.Time { return releasedAt(o.PV, o.View.Now) }
+
+// releasedAt returns since when a PV is released. The API server writes it (PrepareForUpdate of
 // pkg/registry/core/persistentvolume/strategy.go). A PV that was released before Kubernetes wrote it
 // counts as released now, and is kept.
-func (o *Observation) ReleasedAt() time.Time {
-	if at := o.PV.Status.LastPhaseTransitionTime; at != nil {
+func releasedAt(pv *corev1.PersistentVolume, now time.Time) time.Time {
+	if at := pv.Status.LastPhaseTransitionTime; at != nil {
 		return at.Time
 	}
-	return o.View.Now
+	return now
 }
+
+// Bytes returns a number of bytes as people write it.
+func Bytes(n int64) string { return resource.NewQuantity(n, resource.BinarySI).String() }

@@ -51,7 +51,9 @@ type Observation struct {
 	// Forged says why no PV is created from what a Job has on record, by the Job's name.
 	Forged map[string]string
 	// Early is why the volume of a released PV is deleted before its config says, empty if it is not.
-	Early string
+	// KeepLimit is the limit of what is kept beside one that waits, zero for none.
+	Early     string
+	KeepLimit int64
 	// ManyKept are the Jobs of whose class as many failed ones are kept as may be, by name.
 	ManyKept map[string]bool
 	View     decide.View

@@ -1,11 +1,14 @@
 package pvs
 
 import (
+	"cmp"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
+	"github.com/flex-provisioner/flex-provisioner/internal/quantity"
 )
 
 // AnnEmpty on a released PV makes the delete of its volume due, whatever keep-deleted says. Its value
@@ -24,4 +27,60 @@ func ReleasedSince(pv *corev1.PersistentVolume) string {
 // IsEmptied reports whether an administrator wants the volume of a released PV to be deleted now.
 func IsEmptied(pv *corev1.PersistentVolume) bool {
 	return pv.Annotations[AnnEmpty] == ReleasedSince(pv)
+}
+
+// IsTrash reports whether the volume of a PV counts as one that waits for its delete, if its config
+// keeps any. One that is being deleted does not, whoever has begun that: no claim gets it any more.
+func IsTrash(pv *corev1.PersistentVolume) bool {
+	ref := pv.Spec.ClaimRef
+	return IsReleased(pv) && ref != nil && ref.UID != "" && ref.UID != NoClaim &&
+		pv.DeletionTimestamp == nil && !IsEmptied(pv) &&
+		pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete &&
+		pv.Name == contract.PVName(pv.Annotations[contract.AnnClaimUID])
+}
+
+// TrashOfClass returns as what the released volumes of a class are found, TrashOf those of the class
+// and the namespace of a PV. A label has no slash, so the two differ.
+func TrashOfClass(class string) string { return config.ClassLabel(class) }
+
+// TrashOf returns as what the released volumes of the class and the namespace of a PV are found.
+func TrashOf(pv *corev1.PersistentVolume) string {
+	return TrashOfClass(pv.Spec.StorageClassName) + "/" + pv.Spec.ClaimRef.Namespace
+}
+
+// ComparesRelease compares when two PVs were released. An unknown time counts as now, as where the
+// time is over. Of two that were released in the same second the UID decides, so that all
+// dispatchers see the same order.
+func ComparesRelease(a, b *corev1.PersistentVolume) int {
+	one, other := a.Status.LastPhaseTransitionTime, b.Status.LastPhaseTransitionTime
+	switch {
+	case one == nil && other != nil:
+		return 1
+	case one != nil && other == nil:
+		return -1
+	case one != nil && !one.Equal(other):
+		return one.Compare(other.Time)
+	default:
+		return cmp.Compare(a.UID, b.UID)
+	}
+}
+
+// ExceedsLimit reports whether the volume of a released PV is deleted before its time, so that of
+// all that wait beside it at most a number of bytes does. The oldest are deleted first, and
+// one that is larger than the limit itself makes no other go.
+func ExceedsLimit(pv *corev1.PersistentVolume, trash []*corev1.PersistentVolume, limit int64) bool {
+	left := limit - BytesOf(pv)
+	for _, other := range trash {
+		isLater := other.Name != pv.Name && ComparesRelease(other, pv) > 0
+		if size := BytesOf(other); left >= 0 && size <= limit && isLater {
+			left -= size
+		}
+	}
+	return left < 0
+}
+
+// BytesOf returns the capacity of a PV.
+func BytesOf(pv *corev1.PersistentVolume) int64 {
+	size := quantity.Bounded(*pv.Spec.Capacity.Storage())
+	return size.Value()
 }

@@ -1,30 +1,31 @@
 package resolve
 
 import (
-	"time"
-
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 )
 
-// KeepDeleted returns how long a released volume of a config waits before it is deleted: the longest
-// time of the ConfigMaps that the class has now, since a new one may stand beside the old one for a
-// while, or, without any, that of the revision.
-func (f *Resolver) KeepDeleted(made config.Config) (keep time.Duration, fault *field.Error) {
+// Trash returns which released volumes of a config wait for their delete: as many as any of the
+// ConfigMaps keeps that the class has now, since a new one may stand beside the old one for a while,
+// or, without any, those that the revision keeps.
+func (f *Resolver) Trash(made config.Config) (t config.Trash, fault *field.Error) {
 	present := f.labelledFor(made.Source.Namespace, made.Source.Class)
 	if cm := f.presentFor(made.Source); cm != nil {
 		present = append(present, cm)
 	}
 	if len(present) == 0 {
-		return config.KeepDeleted(made.Source.Data)
+		return config.TrashOf(made.Source.Data)
 	}
-	for _, cm := range present {
-		one, fault := config.KeepDeleted(cm.Data)
+	for i, cm := range present {
+		one, fault := config.TrashOf(cm.Data)
 		if fault != nil {
-			return 0, fault
+			return config.Trash{}, fault
 		}
-		keep = max(keep, one)
+		if i == 0 {
+			t = one // a config without a limit has the largest of all
+		}
+		t = t.Or(one)
 	}
-	return keep, nil
+	return t, nil
 }
