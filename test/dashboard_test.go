@@ -75,8 +75,8 @@ func TestPanelsOfTheDashboardAreWhole(t *testing.T) {
 			t.Errorf("the panel %d, %q, lacks a title, a description, a unit, the data source or a query", p.ID, p.Title)
 		}
 	}
-	if shown == 0 || shown > 13 {
-		t.Errorf("%d panels: at most 12 fit into one look, and one is below", shown)
+	if shown == 0 || shown > 14 {
+		t.Errorf("%d panels: at most 12 fit into one look, and two are below", shown)
 	}
 }
 

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"strings"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -77,6 +78,7 @@ func (c *Controller) backlog() series.Backlog {
 	names := c.classNames()
 	out := series.Backlog{
 		Waiting: map[series.Waiting]int{}, Jobs: map[series.Jobs]int{}, Pending: map[series.Pending]int{}, Oldest: map[series.Pending]time.Time{}, Held: map[string]int{},
+		Trash: map[string]series.Trash{},
 	}
 	for at, flows := range c.slots.Waiting() {
 		for flow, n := range flows {
@@ -98,6 +100,7 @@ func (c *Controller) backlog() series.Backlog {
 	if c.leading.Load() { // a sum over all replicas must not count a claim twice
 		c.countPending(&out)
 		c.countHeld(&out, names)
+		c.countTrash(&out, names)
 	}
 	return out
 }
@@ -160,6 +163,19 @@ func (c *Controller) countHeld(out *series.Backlog, names map[string]string) {
 	for _, job := range c.caches.Jobs.All() {
 		if runs.IsFinished(job) && runs.IsRecord(job) {
 			out.Held[names[job.Labels[config.LabelClass]]]++
+		}
+	}
+}
+
+// countTrash counts the volumes that wait for their delete, by the names of classes.
+func (c *Controller) countTrash(out *series.Backlog, names map[string]string) {
+	for _, key := range c.caches.PVs.Keys(cluster.ByTrash) {
+		if strings.Contains(key, "/") {
+			continue // of a namespace
+		}
+		if trash := c.observer.Kept(key); trash.Volumes > 0 {
+			of := out.Trash[names[key]]
+			out.Trash[names[key]] = series.Trash{Volumes: of.Volumes + trash.Volumes, Bytes: of.Bytes + trash.Bytes}
 		}
 	}
 }

@@ -144,3 +144,19 @@ func TestADeleteThatTheLimitNoLongerNeedsIsCancelled(t *testing.T) {
 		w.mustHold("after the undelete", append(kept, more...)...)
 	})
 }
+
+func TestTheTrashIsCountedByClass(t *testing.T) {
+	series := []string{"flex_dispatcher_trash_"}
+	inWorld(t, func(w *world) {
+		w.SetUpGold(fakecluster.Works, "keep-deleted", "1h")
+		w.Start()
+		w.mustCount(series, nil)
+		w.trash("2Gi", "3Gi")
+		w.mustCount(series, map[string]float64{
+			`flex_dispatcher_trash_volumes{class="gold"}`: 2,
+			`flex_dispatcher_trash_bytes{class="gold"}`:   5 << 30,
+		})
+		w.Until("nothing is left", 2*time.Hour, w.Empty)
+		w.mustCount(series, nil)
+	})
+}

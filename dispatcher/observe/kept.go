@@ -77,6 +77,25 @@ func (b *Observer) DueBeside(pv *corev1.PersistentVolume) []*corev1.PersistentVo
 	return all
 }
 
+// Kept are volumes that wait for their delete.
+type Kept struct{ Volumes, Bytes int64 }
+
+// Kept returns the volumes that wait for their delete, as the index has them.
+func (b *Observer) Kept(key string) (out Kept) {
+	kept := map[string]time.Duration{} // by the revision
+	for _, pv := range b.trashed(key) {
+		revision := pv.Annotations[contract.AnnRevision]
+		if _, known := kept[revision]; !known {
+			trash, _ := b.Trash(b.Delete("", revision).Config)
+			kept[revision] = trash.Keep
+		}
+		if b.Clock.Now().Before(releasedAt(pv, b.Clock.Now()).Add(kept[revision])) {
+			out.Volumes, out.Bytes = out.Volumes+1, out.Bytes+pvs.BytesOf(pv)
+		}
+	}
+	return out
+}
+
 // isDeleteBegun reports whether a delete of the PV's volume was launched, and the PV deleted for it:
 // no claim can have the volume any more.
 func (o *Observation) isDeleteBegun() bool {

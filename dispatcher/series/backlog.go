@@ -25,6 +25,10 @@ var (
 		"Creation of the oldest claim that waits for a volume of the dispatcher, by why", []string{labelClass, labelReason}, nil, metrics.ALPHA, "")
 	recordsDesc = metrics.NewDesc("flex_dispatcher_records_held",
 		"Jobs that have ended and are kept as the record of what may be in the storage", []string{labelClass}, nil, metrics.ALPHA, "")
+	trashDesc = metrics.NewDesc("flex_dispatcher_trash_volumes",
+		"Volumes of deleted claims that wait for their delete, as keep-deleted says", []string{labelClass}, nil, metrics.ALPHA, "")
+	trashBytesDesc = metrics.NewDesc("flex_dispatcher_trash_bytes",
+		"Bytes of these volumes", []string{labelClass}, nil, metrics.ALPHA, "")
 )
 
 // Why a claim is pending if no verdict of a run and no reason of an event about its config says it.
@@ -43,7 +47,12 @@ type Backlog struct {
 	// kept as records.
 	Oldest map[Pending]time.Time
 	Held   map[string]int
+	// Trash are the volumes of deleted claims that wait for their delete.
+	Trash map[string]Trash
 }
+
+// Trash is how many volumes of a class wait for their delete, and how large they are together.
+type Trash struct{ Volumes, Bytes int64 }
 
 // Pending are the claims of a class that wait for the same.
 type Pending struct{ Class, Reason string }
@@ -111,6 +120,8 @@ func (c *collector) DescribeWithStability(out chan<- *metrics.Desc) {
 	out <- pendingDesc
 	out <- oldestDesc
 	out <- recordsDesc
+	out <- trashDesc
+	out <- trashBytesDesc
 }
 
 // CollectWithStability counts.
@@ -134,5 +145,9 @@ func (c *collector) CollectWithStability(out chan<- metrics.Metric) {
 	}
 	for class, n := range backlog.Held {
 		out <- metrics.NewLazyConstMetric(recordsDesc, metrics.GaugeValue, float64(n), class)
+	}
+	for class, trash := range backlog.Trash {
+		out <- metrics.NewLazyConstMetric(trashDesc, metrics.GaugeValue, float64(trash.Volumes), class)
+		out <- metrics.NewLazyConstMetric(trashBytesDesc, metrics.GaugeValue, float64(trash.Bytes), class)
 	}
 }
