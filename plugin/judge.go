@@ -252,6 +252,9 @@ func judgeFailure(r *Report, o *observe.Observation, last decide.Run) {
 	if contract.ForClaim(said) == "" && !strings.Contains(r.Cause, said) {
 		r.Cause += ". " + sourceOf(last) + ": " + said // of a Job, which only an administrator may read
 	}
+	if full, is := o.FullTrash(last.Outcome); is {
+		r.Cause, r.Remedy = r.Cause+". "+full.Cause, full.Remedy
+	}
 	if r.Remedy == "" {
 		r.Remedy = remedyFor(r, last)
 	}

@@ -228,7 +228,7 @@ func (a *Actor) emitOutcome(o *observe.Observation, d decide.RecordOutcome) {
 		}
 		a.emitDiffers(o, d, job)
 	case !d.Success:
-		a.emit(regarding, causeOf(o, regarding, job), corev1.EventTypeWarning, bad, FailureCause(o, d, job, runs.WhereOutput(d.Run.Outcome, job))+failureRemedy(d.Run.Outcome, job))
+		a.emit(regarding, causeOf(o, regarding, job), corev1.EventTypeWarning, bad, FailureCause(o, d, job, runs.WhereOutput(d.Run.Outcome, job))+failureRemedy(o, d.Run.Outcome, job))
 	}
 }
 
@@ -299,13 +299,16 @@ func FailureCause(o *observe.Observation, d decide.RecordOutcome, job *batchv1.J
 	return strings.Join(parts, "; ")
 }
 
-// failureRemedy returns what to do about a failure whose correction the dispatcher may not see, or
-// nothing.
-func failureRemedy(out runs.Outcome, job *batchv1.Job) string {
-	if out.Verdict != contract.BadConfig && out.Verdict != contract.NoCredentials {
-		return ""
+// failureRemedy returns what to do about a failure that is not corrected by what the dispatcher sees,
+// or nothing.
+func failureRemedy(o *observe.Observation, out runs.Outcome, job *batchv1.Job) string {
+	if out.Verdict == contract.BadConfig || out.Verdict == contract.NoCredentials {
+		return reason.CorrectedSecret(job.Namespace, job.Name, jobs.AnnRetry+"=now")
 	}
-	return reason.CorrectedSecret(job.Namespace, job.Name, jobs.AnnRetry+"=now")
+	if full, is := o.FullTrash(out); is {
+		return ". " + full.String()
+	}
+	return ""
 }
 
 // endOf returns the verdict of a run that failed, and how it ended. Done is none: people took it for a

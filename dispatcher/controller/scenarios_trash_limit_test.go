@@ -160,3 +160,27 @@ func TestTheTrashIsCountedByClass(t *testing.T) {
 		w.mustCount(series, nil)
 	})
 }
+
+func TestAFullStorageSaysWhatTheTrashHolds(t *testing.T) {
+	inWorld(t, func(w *world) {
+		full := false
+		w.SetUpGold(func(r *fakecluster.Run) fakecluster.Exit {
+			if full && r.Verb == contract.Provision {
+				return fakecluster.Fails(contract.ExitCapacity, "no room")(r)
+			}
+			return fakecluster.Works(r)
+		}, "keep-deleted", "1h")
+		w.Start()
+		full = true
+		w.CreateClaim("early")
+		w.Advance(time.Minute)
+		w.MustNotContain("PersistentVolumeClaim/early", "kubectl flex trash")
+		full = false
+		w.trash("2Gi", "3Gi")
+		full = true
+		w.CreateClaim("late")
+		w.Advance(time.Minute)
+		w.MustEmitSome("PersistentVolumeClaim/late", "ProvisioningFailed", "NoCapacity",
+			"Volumes of deleted claims of the class have 5Gi", "Remedy: an administrator", "kubectl flex trash NAMESPACE/CLAIM --empty")
+	})
+}

@@ -15,6 +15,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
 // observeKept notes until when the volume of a released PV waits for its delete. A value that cannot
@@ -44,6 +45,20 @@ func (b *Observer) observeKept(_ context.Context, _ cluster.Reader, o *Observati
 		vol.KeptUntil, o.KeepLimit = until, trash.Limit
 	}
 	return nil
+}
+
+// observeTrash notes what the deletes of volumes that wait would free, if a run has found no room.
+func (b *Observer) observeTrash(_ context.Context, _ cluster.Reader, o *Observation) error {
+	full := func(r decide.Run) bool { return r.Outcome.Verdict == contract.NoCapacity }
+	if i := slices.IndexFunc(o.View.Runs, full); i >= 0 {
+		o.Trash = b.Kept(pvs.TrashOfClass(o.View.Runs[i].Class))
+	}
+	return nil
+}
+
+// FullTrash returns what the trash has to do with a run that has found no room, and whether it has.
+func (o *Observation) FullTrash(out runs.Outcome) (reason.Note, bool) {
+	return reason.FullTrash(Bytes(o.Trash.Bytes)), out.Verdict == contract.NoCapacity && o.Trash.Volumes > 0
 }
 
 // exceedsLimit reports whether the limit of the trash makes the delete of a PV's volume due. What is

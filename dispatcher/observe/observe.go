@@ -54,6 +54,8 @@ type Observation struct {
 	// KeepLimit is the limit of what is kept beside one that waits, zero for none.
 	Early     string
 	KeepLimit int64
+	// Trash are the deleted volumes of the claim's class that wait, if a run has found the storage full.
+	Trash Kept
 	// ManyKept are the Jobs of whose class as many failed ones are kept as may be, by name.
 	ManyKept map[string]bool
 	View     decide.View
@@ -80,7 +82,7 @@ func (b *Observer) Observe(ctx context.Context, reader cluster.Reader, uid types
 	o := &Observation{UID: uid, Jobs: map[string]*batchv1.Job{}, Pods: map[string][]*corev1.Pod{}, Forged: map[string]string{}, ManyKept: map[string]bool{}}
 	o.View.Now = b.Clock.Now()
 	for _, step := range []func(context.Context, cluster.Reader, *Observation) error{
-		b.readObjects, b.observeForged, b.observePV, b.observeRival, b.observeClaim, b.observeDelete, b.observeKept, b.observeResize, b.observeProbes,
+		b.readObjects, b.observeForged, b.observePV, b.observeRival, b.observeClaim, b.observeDelete, b.observeKept, b.observeTrash, b.observeResize, b.observeProbes,
 	} {
 		if err := step(ctx, reader, o); err != nil {
 			return nil, err

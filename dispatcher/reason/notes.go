@@ -202,6 +202,16 @@ func CorrectedSecret(namespace, job, retry string) string {
 		" or the Secret, and then: " + annotateJob(namespace, job, retry)
 }
 
+// FullTrash says that volumes of deleted claims use room that a run has not found. It names none of
+// them: the user of a claim reads it.
+func FullTrash(bytes string) Note {
+	return Note{
+		Cause: "Volumes of deleted claims of the class have " + bytes + ", and wait for their delete",
+		Remedy: "an administrator lists them by kubectl flex trash, and deletes those that no user needs by" +
+			" kubectl flex trash NAMESPACE/CLAIM --empty",
+	}
+}
+
 // NextAttempt says when the next attempt starts. It may start sooner if the node was full and the
 // scheduler is to select another.
 func NextAttempt(pause time.Duration, selectsAgain bool) string {
