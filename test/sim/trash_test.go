@@ -15,6 +15,12 @@ var trashPeople = []act{
 	{"an administrator changes how long deleted volumes are kept", func(w *world) string {
 		return one(w, func(cm *corev1.ConfigMap) { w.setKept(cm, pickOne(w, []string{"0", "10s", "1h", "168h"})) })
 	}},
+	{"an administrator limits how many deleted volumes are kept", func(w *world) string {
+		return one(w, func(cm *corev1.ConfigMap) {
+			w.setKept(cm, "1h")
+			w.setKey(cm, "keep-deleted-limit", pickOne(w, []string{"", "1Gi", "2Gi", "4Gi", "none"}))
+		})
+	}},
 	{"an administrator undeletes a volume", (*world).undelete},
 	{"an administrator empties the trash of a volume", func(w *world) string {
 		pv := w.trashed()
@@ -26,11 +32,14 @@ var trashPeople = []act{
 }
 
 // setKept says for how long the deleted volumes of a config are kept, or takes the key away.
-func (w *world) setKept(cm *corev1.ConfigMap, keep string) {
+func (w *world) setKept(cm *corev1.ConfigMap, keep string) { w.setKey(cm, "keep-deleted", keep) }
+
+// setKey sets a key of a config, or takes it away.
+func (w *world) setKey(cm *corev1.ConfigMap, key, value string) {
 	fakecluster.Update(w, fakecluster.Admin, cm, func(cm *corev1.ConfigMap) {
 		cm.Data = maps.Clone(cm.Data)
-		if delete(cm.Data, "keep-deleted"); keep != "" {
-			cm.Data["keep-deleted"] = keep
+		if delete(cm.Data, key); value != "" {
+			cm.Data[key] = value
 		}
 	})
 }
@@ -39,6 +48,7 @@ func (w *world) setKept(cm *corev1.ConfigMap, keep string) {
 func (w *world) emptyTrash() {
 	for _, cm := range fakecluster.List[*corev1.ConfigMap](w) {
 		w.setKept(cm, "")
+		w.setKey(cm, "keep-deleted-limit", "")
 	}
 }
 
