@@ -37,7 +37,7 @@ type Trashed struct {
 func (d *Dispatcher) Trash(ctx context.Context) ([]Trashed, error) {
 	var out []Trashed
 	for _, pv := range d.caches.PVs.All() {
-		isReserved := admin.IsReserved(pv)
+		isReserved := pvs.IsReserved(pv)
 		if !isReserved && !pvs.IsReleased(pv) || whyNotMade(pv, d.Serving.Provisioner) != nil {
 			continue
 		}

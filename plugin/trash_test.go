@@ -150,6 +150,11 @@ func TestAnUndeleteThatWasEndedHalfwayIsCompleted(t *testing.T) {
 			} else {
 				cutOff(c, "app/data", to)
 			}
+			c.Advance(30 * time.Second)
+			c.MustEmit("PersistentVolume/"+pv.Name, "VolumeInDoubt", 0) // an undelete may be under way
+			c.Advance(time.Minute)
+			c.MustEmitSome("PersistentVolume/"+pv.Name, "VolumeInDoubt", "matches any claim "+cmp.Or(to, "app/data"),
+				"Remedy: create that claim with the volume: kubectl flex undelete "+pv.Name+" --to="+cmp.Or(to, "app/data")+". ")
 			c.Advance(100 * time.Hour)
 			reserved := trash(c)[0]
 			if want := cmp.Or(to, "app/data"); reserved.PersistentVolume != pv.Name || reserved.ReservedFor != want || reserved.Claim != "app/data" {

@@ -129,5 +129,5 @@ func isReleasedOf(pv *corev1.PersistentVolume, claim string) bool {
 	if pv.Annotations[contract.AnnClaimUID] == "" || pv.Spec.ClaimRef == nil {
 		return false
 	}
-	return (pvs.IsReleased(pv) || admin.IsReserved(pv)) && (admin.ClaimOf(pv) == claim || admin.DeletedClaimOf(pv) == claim)
+	return (pvs.IsReleased(pv) || pvs.IsReserved(pv)) && (admin.ClaimOf(pv) == claim || admin.DeletedClaimOf(pv) == claim)
 }

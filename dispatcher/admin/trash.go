@@ -28,21 +28,9 @@ func Empty(ctx context.Context, client kubernetes.Interface, pv *corev1.Persiste
 	return nil
 }
 
-// AnnUndeletes on a reserved PV names the deleted claim that had its volume, as "namespace/name".
-// The claimRef names the new one.
-const AnnUndeletes = contract.Domain + "undeletes"
-
-// IsReserved reports whether a PV waits for a claim of the name that its claimRef has, as Undelete
-// or an administrator has written it.
-func IsReserved(pv *corev1.PersistentVolume) bool {
-	ref := pv.Spec.ClaimRef
-	return pv.Annotations[contract.AnnClaimUID] != "" && ref != nil && ref.UID == "" &&
-		pv.Status.Phase != corev1.VolumeBound
-}
-
 // IsReservedFor reports whether a PV waits for a claim of a name.
 func IsReservedFor(pv *corev1.PersistentVolume, claim types.NamespacedName) bool {
-	return IsReserved(pv) && ClaimOf(pv) == claim.String()
+	return pvs.IsReserved(pv) && ClaimOf(pv) == claim.String()
 }
 
 // ClaimOf returns the claim that the claimRef of a PV names, as "namespace/name".
@@ -52,7 +40,7 @@ func ClaimOf(pv *corev1.PersistentVolume) string {
 
 // DeletedClaimOf returns the deleted claim that had the volume of a released or reserved PV.
 func DeletedClaimOf(pv *corev1.PersistentVolume) string {
-	if of := pv.Annotations[AnnUndeletes]; of != "" && IsReserved(pv) {
+	if of := pv.Annotations[pvs.AnnUndeletes]; of != "" && pvs.IsReserved(pv) {
 		return of
 	}
 	return ClaimOf(pv)
@@ -113,7 +101,7 @@ func reserve(ctx context.Context, client kubernetes.Interface, pv *corev1.Persis
 	if IsReservedFor(pv, to) {
 		return nil
 	}
-	change := patch.Annotate(map[string]string{AnnUndeletes: DeletedClaimOf(pv)})
+	change := patch.Annotate(map[string]string{pvs.AnnUndeletes: DeletedClaimOf(pv)})
 	change["spec"] = patch.Fields{"claimRef": patch.Fields{
 		"namespace": to.Namespace, "name": to.Name, "uid": nil, "resourceVersion": nil,
 	}}
@@ -135,7 +123,7 @@ func whyNotReleased(pv *corev1.PersistentVolume) error {
 		return errors.New("it was not made by flex-provisioner")
 	case pv.DeletionTimestamp != nil:
 		return errors.New("it is being deleted: no claim can be bound to it any more, and a Job may be deleting its volume")
-	case !IsReserved(pv) && (pv.Status.Phase != corev1.VolumeReleased || ref == nil || ref.UID == ""):
+	case !pvs.IsReserved(pv) && (pv.Status.Phase != corev1.VolumeReleased || ref == nil || ref.UID == ""):
 		return fmt.Errorf("its phase is %s%s, and only a volume that is Released can be given to a claim", pv.Status.Phase, claimedBy(ref))
 	default:
 		return nil

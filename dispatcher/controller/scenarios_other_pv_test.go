@@ -57,7 +57,7 @@ func TestAClaimThatIsBoundToAnotherPVLeavesNothingUnseen(t *testing.T) {
 				w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Works}
 				w.CreateClass("gold", policy)
 				w.CreateServiceAccount("true")
-				w.CreateConfig("gold", "gold")
+				w.CreateConfig("gold", "gold", "keep-deleted", "168h") // that no claim ever had is not kept
 				w.BinderDown = true
 				w.Start()
 				w.Dispatcher().DelayWatches("persistentvolumes", true)

@@ -51,7 +51,8 @@ func laws(out *broken, v View, action Action) {
 	case DeletePV:
 		deletePVLaws(out, v)
 	case Wait:
-		out.law("left a PV alone and does not say why", v.Volume.State == Fits && v.Volume.Why != "" && v.Volume.HasFinalizer && !v.Volume.Terminating && len(v.Runs) == 0)
+		soon := v.Volume.Reserved != nil && a.Until.Equal(v.Volume.Reserved.From)
+		out.law("left a PV alone and does not say why", !soon && v.Volume.State == Fits && v.Volume.Why != "" && v.Volume.HasFinalizer && !v.Volume.Terminating && len(v.Runs) == 0)
 		out.law("waited for a stuck Job without a time to recheck", hasStuckRun(v) && a.Until.IsZero())
 	case AwaitSlot:
 		awaitSlotLaws(out, v, a)

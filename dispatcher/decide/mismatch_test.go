@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 )
 
 // everyMismatch calls f with PVs that the claim, while it exists and is unbound, can never be bound
@@ -126,8 +127,10 @@ func everyUnclaimed(t *testing.T, f func(View)) {
 				continue
 			}
 			volume.Why = "its claimRef has no UID"
-			for _, runs := range histories {
-				f(View{Now: now, Claim: claim, Volume: volume, Delete: deleteTargets()[1], Runs: runs})
+			for _, volume.Reserved = range []*Problem{nil, {Reason: reason.VolumeInDoubt, From: now.Add(time.Minute)}} {
+				for _, runs := range histories {
+					f(View{Now: now, Claim: claim, Volume: volume, Delete: deleteTargets()[1], Runs: runs})
+				}
 			}
 		}
 	}

@@ -168,6 +168,8 @@ func (v View) reportUnclaimed(why string) Action {
 	switch {
 	case !v.Claim.Abandoned() || !vol.HasFinalizer:
 		return v.rest(why)
+	case vol.State == Fits && vol.Why != "" && vol.Reserved != nil:
+		return v.reportProblem(*vol.Reserved)
 	case vol.State == Fits && vol.Why != "":
 		return ReportProblem{Problem: Problem{Reason: reason.VolumeInDoubt, Note: reason.Unclaimed.After("%s, ", vol.Why)}}
 	case vol.State == Unproven && vol.Use != InUse:

@@ -82,6 +82,9 @@ type Volume struct {
 	// whose kubelet may have it mounted and hangs when it is deleted, or a run clones it. It is nil if
 	// neither does.
 	Attached *Problem
+	// Reserved is the problem that a PV waits for a claim of a name that does not exist, nil if it does
+	// not wait.
+	Reserved *Problem
 	// KeptUntil is until when the volume of a released PV waits for its delete, zero if that is due.
 	KeptUntil time.Time
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/quote"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
@@ -109,6 +110,25 @@ func (b *Observer) Kept(key string) (out Kept) {
 		}
 	}
 	return out
+}
+
+// reportReserved is how long no event says that a PV waits for a claim: an undelete reserves it, and
+// creates the claim with its next request.
+const reportReserved = time.Minute
+
+// whyReserved returns the problem that a PV waits for a claim of a name, or nil. That a PV no longer
+// is Released is what the volume controller makes of the reservation.
+func (b *Observer) whyReserved(pv *corev1.PersistentVolume) *decide.Problem {
+	if !pvs.IsReserved(pv) || pv.DeletionTimestamp != nil {
+		return nil
+	}
+	since := b.Clock.Now()
+	if at := pv.Status.LastPhaseTransitionTime; at != nil && !pvs.IsReleased(pv) {
+		since = at.Time
+	}
+	claim := pv.Spec.ClaimRef.Namespace + "/" + pv.Spec.ClaimRef.Name
+	note := reason.Reserved(quote.Command("kubectl", "flex", "undelete", pv.Name, "--to="+claim)).After("%s, ", pvs.Unclaimed(pv))
+	return &decide.Problem{Reason: reason.VolumeInDoubt, Note: note, From: since.Add(reportReserved)}
 }
 
 // isDeleteBegun reports whether a delete of the PV's volume was launched, and the PV deleted for it:

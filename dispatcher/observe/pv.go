@@ -31,6 +31,7 @@ func (b *Observer) observePV(ctx context.Context, reader cluster.Reader, o *Obse
 			return err
 		}
 	}
+	v.Reserved = b.whyReserved(pv)
 	orphaned, err := isOrphaned(ctx, reader, pv)
 	v.Use = useOf(pv, o.Claim, orphaned)
 	return err

@@ -29,6 +29,18 @@ func IsEmptied(pv *corev1.PersistentVolume) bool {
 	return pv.Annotations[AnnEmpty] == ReleasedSince(pv)
 }
 
+// AnnUndeletes on a reserved PV names the deleted claim that had its volume, as "namespace/name".
+// The claimRef names the new one.
+const AnnUndeletes = contract.Domain + "undeletes"
+
+// IsReserved reports whether a PV waits for a claim of the name that its claimRef has, as an undelete
+// or an administrator has written it.
+func IsReserved(pv *corev1.PersistentVolume) bool {
+	ref := pv.Spec.ClaimRef
+	return pv.Annotations[contract.AnnClaimUID] != "" && ref != nil && ref.UID == "" &&
+		pv.Status.Phase != corev1.VolumeBound
+}
+
 // IsTrash reports whether the volume of a PV counts as one that waits for its delete, if its config
 // keeps any. One that is being deleted does not, whoever has begun that: no claim gets it any more.
 func IsTrash(pv *corev1.PersistentVolume) bool {

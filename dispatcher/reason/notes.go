@@ -64,6 +64,16 @@ var (
 	}
 )
 
+// Reserved is about a PV that names a claim which does not exist. undelete is the command that creates
+// it.
+func Reserved(undelete string) Note {
+	return Note{
+		Unclaimed.Cause,
+		"create that claim with the volume: " + undelete + ". If you delete it, the volume is deleted as " +
+			"well. To keep the data, set the reclaim policy to Retain before you delete the PersistentVolume",
+	}
+}
+
 // NotSupported is about a config revision without the verb delete.
 var NotSupported = Note{
 	"the config revision that created the volume does not support the verb delete",
