@@ -110,6 +110,20 @@ func Only(trash []Trashed, names []string, empty bool) ([]Trashed, error) {
 	return out, nil
 }
 
+// Deleted says that the volume of a claim which does not exist waits for its delete, or nothing. The
+// event that said so exists for an hour. Without a Dispatcher it is not known.
+func (d *Dispatcher) Deleted(ctx context.Context, claim string) string {
+	if d == nil {
+		return ""
+	}
+	trash, err := d.Trash(ctx)
+	if err != nil || !slices.ContainsFunc(trash, func(t Trashed) bool { return t.Claim == claim || t.ReservedFor == claim }) {
+		return ""
+	}
+	return fmt.Sprintf(". The volume of a deleted claim of this name is kept: %s lists it, and %s gives it to a new claim",
+		quote.Command("kubectl", "flex", "trash", claim), quote.Command("kubectl", "flex", "undelete", claim))
+}
+
 func trashCommand() *cobra.Command {
 	a, empty := &asked{}, false
 	cmd := &cobra.Command{
