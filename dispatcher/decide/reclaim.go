@@ -207,8 +207,17 @@ func replaceVolume(v View) Action {
 // continues whatever has become of the claim.
 func (v View) isDeletedUnbound() bool {
 	vol := v.Volume
-	return vol.State > Foreign && vol.Terminating && vol.IsUnbound() && vol.PolicyDelete && (v.reclaimRun() != nil || vol.Use == NeverBound) &&
+	return vol.State > Foreign && vol.Terminating && vol.IsUnbound() && vol.PolicyDelete && (v.reclaimRun() != nil && v.IsDeleteBegun() || vol.Use == NeverBound) &&
 		v.Claim != ClaimTerminating
+}
+
+// IsDeleteBegun reports whether a run may delete the volume of a PV that is being deleted, or may
+// have deleted a part of it: no claim is to have that any more. A run that never started may have
+// been cancelled since the PV was given to another claim.
+func (v View) IsDeleteBegun() bool {
+	return v.Volume.Terminating && slices.ContainsFunc(v.Runs, func(r Run) bool {
+		return r.Verb == contract.Delete && r.Volume != "" && r.Volume == v.Volume.UID && (r.Unfinished || r.Outcome.Verdict != contract.NotStarted)
+	})
 }
 
 // reclaimVolume deletes the volume of a released PV (reclaiming), then the PV (deleted).

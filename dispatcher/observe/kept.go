@@ -24,7 +24,7 @@ import (
 // to another one has no data.
 func (b *Observer) observeKept(_ context.Context, _ cluster.Reader, o *Observation) error {
 	vol, t := &o.View.Volume, &o.Delete.Target
-	if vol.Use != decide.Released || o.View.Claim == decide.ClaimBoundElsewhere || !vol.PolicyDelete || t.Problem != nil || o.isDeleteBegun() {
+	if vol.Use != decide.Released || o.View.Claim == decide.ClaimBoundElsewhere || !vol.PolicyDelete || t.Problem != nil || o.View.IsDeleteBegun() {
 		return nil
 	}
 	trash, fault := b.Trash(o.Delete.Config)
@@ -129,14 +129,6 @@ func (b *Observer) whyReserved(pv *corev1.PersistentVolume) *decide.Problem {
 	claim := pv.Spec.ClaimRef.Namespace + "/" + pv.Spec.ClaimRef.Name
 	note := reason.Reserved(quote.Command("kubectl", "flex", "undelete", pv.Name, "--to="+claim)).After("%s, ", pvs.Unclaimed(pv))
 	return &decide.Problem{Reason: reason.VolumeInDoubt, Note: note, From: since.Add(reportReserved)}
-}
-
-// isDeleteBegun reports whether a delete of the PV's volume was launched, and the PV deleted for it:
-// no claim can have the volume any more.
-func (o *Observation) isDeleteBegun() bool {
-	return o.View.Volume.Terminating && slices.ContainsFunc(o.View.Runs, func(r decide.Run) bool {
-		return r.Verb == contract.Delete && r.Volume == o.View.Volume.UID
-	})
 }
 
 // ReleasedAt returns since when the PV is released.
