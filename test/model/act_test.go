@@ -92,6 +92,7 @@ func (w *world) deleteJudged(s, seen *state, run decide.Run) bool {
 	if at := s.same(seen, run); at >= 0 {
 		s.jobs[at].ghost.right = s.hasReason(&s.jobs[at])
 	}
+	w.confirmsDelete(s, seen)
 	s.pv.terminating = true
 	if s.claim == claimPending && s.pv.phase == unbound && s.pv.ref == refOwn {
 		s.pv.ref = refTaken
@@ -248,6 +249,9 @@ func (w *world) launch(s, seen state, a decide.Launch) (state, bool) {
 		undone := seen.newest(provision)
 		j.rev, j.hash, j.node, j.source = undone.rev, undone.hash, undone.node, undone.source
 	default:
+		if a.Verb == contract.Delete {
+			w.launchesDelete(&s, &seen)
+		}
 		j.gen, j.rev, j.node, j.neverBound = seen.pv.gen, seen.pv.rev, seen.pv.node, a.NeverBound
 	}
 	if a.Verb == contract.Expand {

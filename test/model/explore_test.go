@@ -213,7 +213,7 @@ func (e *explorer) decideOn(l looked) uint32 {
 		read = e.viewOf(l.live)
 	}
 	d := decision{seen: read.merged(), action: e.w.look(&cached, &read, true)}
-	d.seen.static = cached.of[ofPVs].static // PVs that fit a claim are found in the cache alone
+	d.seen.static, d.seen.newer = cached.of[ofPVs].static, cached.of[ofPVs].newer // other PVs are found in the cache alone
 	if _, launches := d.action.(decide.Launch); launches {
 		_, d.awaits = e.w.look(&cached, &read, false).(decide.AwaitSlot)
 	}

@@ -32,7 +32,7 @@ func once(name string, may func(w *world, s *state) bool, change func(w *world, 
 }
 
 // kubernetesSteps are what Kubernetes does by itself.
-func kubernetesSteps() []step { return slices.Concat(podSteps(), bindingSteps()) }
+func kubernetesSteps() []step { return slices.Concat(podSteps(), bindingSteps(), keepingSteps()) }
 
 // podSteps are what happens to Jobs and their pods.
 func podSteps() []step {
@@ -124,12 +124,12 @@ func bindingSteps() []step {
 		}),
 		once("the binder releases the PV", func(_ *world, s *state) bool {
 			return s.abandoned() && (s.pv.phase == bound || s.pv.phase == unbound) && s.pv.ref == refOwn || s.pv.phase == unbound && s.pv.ref == refTaken
-		}, func(_ *world, s *state) {
+		}, func(w *world, s *state) {
 			if s.claim != claimGone && s.pv.retain {
 				s.pv.ref = refName
 				return
 			}
-			s.pv.phase = released
+			s.pv.phase, s.pv.kept = released, w.keeps
 		}),
 		once("the binder releases the rescued PV", func(_ *world, s *state) bool {
 			return s.claim == claimGone && (s.rescue.phase == bound || s.rescue.phase == unbound)

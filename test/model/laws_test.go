@@ -17,6 +17,7 @@ const (
 	lawUnasked
 	lawSource
 	lawOutcome
+	lawKept
 )
 
 var lawNames = map[law]string{
@@ -29,6 +30,7 @@ var lawNames = map[law]string{
 	lawUnasked: "nothing is written on a claim before it is bound or asked for",
 	lawSource:  "no PV shows a volume that was made from another source than its request asks for",
 	lawOutcome: "no leader releases a pod before it sees its outcome on record",
+	lawKept:    "no delete of a volume that is kept is launched or confirmed before its time, unless the trash was emptied or exceeds the limit",
 	lawRest:    "without people and without failures everything comes to rest: a volume for a claim that lives, nothing for one that is gone, or an event that says why",
 }
 
@@ -70,7 +72,7 @@ func (s *state) guard() guard {
 	switch {
 	case s.rescue.phase == bound || s.rescue.phase == released && s.other:
 		return rescuedPV
-	case s.pv.exists() && (s.pv.phase == bound || s.pv.retain || s.pv.ref == refOther):
+	case s.pv.exists() && (s.pv.phase == bound || s.pv.retain || s.pv.ref == refOther || s.pv.ref == refReserved):
 		return ownPV
 	default:
 		return noGuard

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
@@ -135,6 +136,12 @@ var mutants = map[string]mutant{
 			return next(v)
 		}
 	}},
+	"a volume is deleted with its claim, whatever keep-deleted says": {lawKept, kept(), func(next judge) judge {
+		return func(v decide.View) decide.Action {
+			v.Volume.KeptUntil = time.Time{}
+			return next(v)
+		}
+	}},
 	"the finalizer stays on a PV whose volume was deleted": {lawRest, calm(), func(next judge) judge {
 		return func(v decide.View) decide.Action {
 			action := next(v)
@@ -195,6 +202,11 @@ func fails() world { return world{name: "fails", verbs: "provision,delete", fail
 // misfits is a world in which a container may write a PV that does not fit.
 func misfits() world {
 	return world{name: "misfits", verbs: "provision,delete", fails: 1, states: 6_000}
+}
+
+// kept is a world in which deleted volumes are kept for a while.
+func kept() world {
+	return world{name: "kept", verbs: "provision,delete", keeps: true, inUse: true, acts: trashes, most: 1, states: 6_000}
 }
 
 // calm is a world in which people do no more than create and delete the claim.

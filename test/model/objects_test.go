@@ -82,6 +82,9 @@ func (w *world) configMap(version uint8) *corev1.ConfigMap {
 	if w.forgets {
 		cm.Data["node-gone"] = "forget"
 	}
+	if w.keeps {
+		cm.Data["keep-deleted"], cm.Data["keep-deleted-limit"] = "1h", large
+	}
 	return cm
 }
 
@@ -232,8 +235,30 @@ func (w *world) pv(v volume) *corev1.PersistentVolume {
 		pv.Spec.ClaimRef.UID = ""
 	case refTaken:
 		pv.Spec.ClaimRef.UID = pvs.NoClaim
+	case refReserved:
+		pv.Spec.ClaimRef.Name, pv.Spec.ClaimRef.UID = "other", ""
+	case refOtherGone:
+		pv.Spec.ClaimRef.Name, pv.Spec.ClaimRef.UID = "gone", otherUID
 	}
-	pv.Status.Phase = phaseOf(v.phase)
+	since := ago(2 * time.Hour)
+	if v.kept {
+		since = ago(time.Minute)
+	}
+	pv.Status.Phase, pv.Status.LastPhaseTransitionTime = phaseOf(v.phase), &since
+	if v.emptied {
+		pv.Annotations[pvs.AnnEmpty] = pvs.ReleasedSince(pv)
+	}
+	return pv
+}
+
+// newerPV returns the PV of another claim that was deleted later.
+func (w *world) newerPV() *corev1.PersistentVolume {
+	const id = "44444444-2d4a-4c8e-9a57-0b1c2d3e4f50"
+	pv := w.pv(volume{phase: released, finalizer: true, grown: true})
+	pv.Name, pv.UID, pv.Spec.NFS.Path = contract.PVName(id), "pv-"+id, "/newer"
+	pv.Annotations[contract.AnnClaimUID] = id
+	pv.Spec.ClaimRef.Name, pv.Spec.ClaimRef.UID = "newer", id
+	pv.Status.LastPhaseTransitionTime = new(ago(time.Second))
 	return pv
 }
 

@@ -6,7 +6,7 @@ import (
 )
 
 // acts is a set of groups of people's acts.
-type acts uint8
+type acts uint16
 
 const (
 	rescues  acts = 1 << iota // what an administrator does with PVs
@@ -17,11 +17,12 @@ const (
 	byHand                    // a PV without marks, under the right name
 	clones                    // of another claim, asked for or replaced while the claim waits
 	names                     // the PV, in the claim
+	trashes                   // of volumes that wait for their delete
 	allActs  = rescues | changes | disturbs
 )
 
 // peopleSteps are what users and administrators do.
-func peopleSteps() []step { return slices.Concat(usualSteps(), hardSteps()) }
+func peopleSteps() []step { return slices.Concat(usualSteps(), trashSteps(), hardSteps()) }
 
 // usualSteps are what most users and administrators do.
 func usualSteps() []step {

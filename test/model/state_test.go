@@ -25,11 +25,13 @@ const (
 type ref uint8
 
 const (
-	refOwn   ref = iota
-	refNone      // an administrator has removed it
-	refOther     // an administrator has handed the PV on to another claim, which is bound to it
-	refName      // the claim by its name alone: the binder has removed the UID
-	refTaken     // no claim: the dispatcher has taken the PV from the claim, which was never bound to it
+	refOwn       ref = iota
+	refNone          // an administrator has removed it
+	refOther         // an administrator has handed the PV on to another claim, which is bound to it
+	refName          // the claim by its name alone: the binder has removed the UID
+	refTaken         // no claim: the dispatcher has taken the PV from the claim, which was never bound to it
+	refReserved      // the other claim by its name alone: an undelete has yet to create it
+	refOtherGone     // the other claim, which was deleted
 )
 
 // volume is the PV with the UID's name.
@@ -43,6 +45,8 @@ type volume struct {
 	grown                          bool // its capacity is the larger one
 	misfit                         bool // it lacks the claim's access mode
 	bare                           bool // an administrator has written it, without any mark of ours
+	kept                           bool // it is released, and the time of keep-deleted is not over
+	emptied                        bool // an administrator has emptied the trash of it
 }
 
 // exists reports whether the PV does.
@@ -196,6 +200,7 @@ type state struct {
 	pv     volume
 	rescue rescued
 	static phase // of an old PV that fits the claim, and has nothing to do with the UID
+	newer  bool  // a PV of the namespace was released later, and both exceed keep-deleted-limit
 	jobs   [maxJobs]job
 	config uint8 // version of the ConfigMap
 	kept   uint8 // bit set of the stored revisions
@@ -212,6 +217,7 @@ type state struct {
 	freezes  uint8 // of caches of the second leader, so far
 	told     bool  // an event has said that the volume stays in the storage
 	spared   bool  // an administrator has deleted the PV of a volume that is to be kept
+	begun    bool  // a delete of the PV was confirmed, where volumes are kept. Only the laws see it
 	broken   broken
 	second   second
 	hard     hard
@@ -301,6 +307,9 @@ func (s *state) tidy() {
 	if s.claim == claimGone && s.static == bound {
 		s.static = noPV // it is released, and no claim gets it
 	}
+	if s.pv.phase != released {
+		s.pv.kept, s.pv.emptied = false, false
+	}
 	if s.pv.terminating && s.pv.phase != bound && !s.pv.finalizer {
 		s.spared = s.spared || s.pv.retain
 		s.pv = volume{}
@@ -323,6 +332,7 @@ func (s *state) tidy() {
 			s.drop(i)
 		}
 	}
+	s.begun = s.begun && s.pv.exists()
 	if s.storage == nothing && !s.isAnyRunning() {
 		s.told, s.spared, s.looked = false, false, false
 	}

@@ -14,6 +14,7 @@ type world struct {
 	forgets bool   // volumes are on a node, and given up with it
 	offers  bool   // write-pv: dispatcher
 	grows   bool   // the user asks for more
+	keeps   bool   // deleted volumes are kept for a while
 	verbs   string // of the image
 	acts    acts   // what people do, beside creating and deleting the claim
 	most    uint8  // how many acts of people there are at most
@@ -84,6 +85,8 @@ func worlds(isFull bool) []world {
 		{name: "late pods", verbs: "provision,delete", acts: disturbs, most: 1, leaders: 2, freezes: 1, late: true, states: 70_000},
 		{name: "old caches", verbs: "provision,delete", leaders: 2, freezes: 1, states: 50_000},
 		{name: "old caches, in use", verbs: "provision,delete", inUse: true, acts: rescues, most: 1, leaders: 2, freezes: 1, states: 50_000},
+		{name: "kept", verbs: "provision,delete", keeps: true, inUse: true, acts: trashes | rescues, most: 2, states: 15_000},
+		{name: "kept, old caches", verbs: "provision,delete", keeps: true, inUse: true, acts: trashes, most: 1, leaders: 2, freezes: 1, states: 40_000},
 		{name: "ahead", verbs: "provision,delete", ahead: true, acts: offersPV, most: 1, fails: 1, states: 8_000},
 		{name: "ahead, nodes", verbs: "provision,delete", ahead: true, selects: true, fails: 1, states: 8_000},
 		{name: "ahead, retained", verbs: "provision,delete", ahead: true, retain: true, acts: offersPV, most: 1, states: 8_000},
@@ -94,7 +97,10 @@ func worlds(isFull bool) []world {
 	}
 	for i := range out {
 		w := &out[i]
-		w.acts, w.most, w.fails, w.slow, w.states = w.acts|allActs, max(w.most, 1), max(w.fails, 1), true, fullStates
+		if w.most < 2 { // two acts of any kind may do what no rule survives
+			w.acts, w.most = w.acts|allActs, 1
+		}
+		w.fails, w.slow, w.states = max(w.fails, 1), true, fullStates
 		if w.leaders == 2 {
 			w.states = fullStatesOfTwo
 		}
