@@ -5,11 +5,13 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -18,9 +20,52 @@ import (
 // before and after the undelete. Nothing deletes the volume until an administrator empties the
 // trash. No other test runs meanwhile.
 func TestADeletedClaimIsBackWithItsData(t *testing.T) {
-	w := newWorld(t, "undelete")
+	for name, storage := range map[string]keeping{
+		"directory": directories,
+		"cinder": {
+			namespace: ownNamespace, again: "node2", some: "1 volumes", none: "0 volumes",
+			setUp: func(w *world) { w.cinderService(map[string]string{"keep-deleted": "168h"}) },
+			has: func(w *world, claim *corev1.PersistentVolumeClaim) string {
+				found, err := volumesOf(w.ctx(), string(claim.UID))
+				w.must(err, "look at Cinder's volumes")
+				return fmt.Sprint(len(found), " volumes")
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) { undeletes(t, "undelete-"+name, storage) })
+	}
+}
+
+// keeping is a storage that keeps volumes for a week after their claims.
+type keeping struct {
+	namespace string       // of its config
+	again     string       // the node where a pod reads what one on node1 has written
+	setUp     func(*world) // makes a class and its config, of the name of the test's namespace
+	// has is what the storage has of a claim: some, while its volume exists, and none.
+	has        func(*world, *corev1.PersistentVolumeClaim) string
+	some, none string
+}
+
+var directories = keeping{
+	namespace: nodeNamespace, again: "node1", some: "[node1]", none: "[]",
+	setUp: func(w *world) { w.keepsDirectories(map[string]string{"keep-deleted": "168h"}) },
+	has:   (*world).holders,
+}
+
+// keepsDirectories makes a class as node-directory, with further keys of its config.
+func (w *world) keepsDirectories(keys map[string]string) {
+	w.t.Helper()
+	w.class(w.ns, firstConsumer, parameter("flex-provisioner.io/config-namespace", nodeNamespace))
+	w.copyOf(w.exampleConfig(directoryClass, directoryClass), func(data map[string]string) { maps.Copy(data, keys) })
+}
+
+// undeletes deletes a claim of a storage, and gives its volume to another.
+func undeletes(t *testing.T, name string, storage keeping) {
+	t.Helper()
+	w := newWorld(t, name)
 	admin, deleted, restored := os.Getenv("KUBECONFIG"), w.ns+"/data", w.ns+"/restored"
-	w.keepsDeletedDirectories()
+	storage.setUp(w)
+	w.keepsNothingInTheEnd(storage.namespace)
 	claim := w.claim(w.ns, "data")
 	w.read(claim, "node1", "echo kept >/data/file; sync")
 	pv := w.bound(claim)
@@ -32,12 +77,15 @@ func TestADeletedClaimIsBackWithItsData(t *testing.T) {
 	w.event(pv, "VolumeKept", "the claim "+deleted+" was deleted", "kept until "+until)
 	isKept := func(ctx context.Context) error { return noDelete(ctx, claim) }
 	w.always(5*time.Second, "no delete may run", isKept)
-	equal(t, "nodes with the directory of the deleted claim", w.holders(claim), "[node1]")
+	equal(t, "what the storage has of the deleted claim", storage.has(w, claim), storage.some)
 	said := w.succeeds(admin, "trash", deleted)
 	for _, part := range []string{pv.Name, deleted, w.ns, "1Gi", until} {
 		contains(t, "the trash", said, part)
 	}
-	said, code := w.flex(admin, "undelete", deleted, "--to="+w.ns+"/taken")
+	said, code := w.flex(admin, "why", "data", "--namespace="+w.ns)
+	equal(t, "the deleted claim does not exist: "+said, code != 0, true)
+	contains(t, "why", said, "kubectl flex undelete "+deleted)
+	said, code = w.flex(admin, "undelete", deleted, "--to="+w.ns+"/taken")
 	equal(t, "a claim that exists is refused: "+said, code != 0, true)
 	contains(t, "the refusal", said, "the claim "+w.ns+"/taken exists")
 
@@ -47,7 +95,7 @@ func TestADeletedClaimIsBackWithItsData(t *testing.T) {
 		back = w.claimOfVolume("restored", pv.Name)
 	})
 	w.withoutDispatchers(func() {
-		equal(t, "the file", w.read(back, "node1", "cat /data/file"), "kept\n")
+		equal(t, "the file", w.read(back, storage.again, "cat /data/file"), "kept\n")
 	})
 	w.always(3*time.Second, "no delete may run", isKept)
 	w.must(isBound(w.ctx(), back), "look at the new claim")
@@ -59,23 +107,55 @@ func TestADeletedClaimIsBackWithItsData(t *testing.T) {
 	w.deleteClaim(back)
 	w.claimGone(back)
 	w.event(pv, "VolumeKept", "the claim "+restored+" was deleted", "kept until "+w.keptUntil(pv.Name))
-	equal(t, "nodes with the directory before the trash is emptied", w.holders(claim), "[node1]")
-	contains(t, "the trash", w.succeeds(admin, "trash", restored, "--empty"), pv.Name)
+	equal(t, "what the storage has before the trash is emptied", storage.has(w, claim), storage.some)
+	w.withoutDispatchers(func() {
+		contains(t, "the trash", w.succeeds(admin, "trash", restored, "--empty"), pv.Name)
+	})
 	w.vanished(claim)
-	equal(t, "nodes with the directory of an emptied trash", w.holders(claim), "[]")
+	equal(t, "what the storage has of an emptied trash", storage.has(w, claim), storage.none)
 	w.event(pv, "Deleting", "an administrator has emptied the trash")
 }
 
-// keepsDeletedDirectories makes a class as node-directory, whose volumes are kept for a week after
-// their claims. A test that has failed keeps none.
-func (w *world) keepsDeletedDirectories() {
-	w.t.Helper()
-	w.class(w.ns, firstConsumer, parameter("flex-provisioner.io/config-namespace", nodeNamespace))
-	w.copyOf(w.exampleConfig(directoryClass, directoryClass), func(data map[string]string) {
-		data["keep-deleted"] = "168h"
-	})
+// What a namespace keeps is limited: the oldest volume is deleted before its time, and one that is
+// larger than the limit at once.
+func TestTheTrashOfANamespaceIsLimited(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "trash-limit")
+	w.keepsDirectories(map[string]string{"keep-deleted": "168h", "keep-deleted-limit": "2Gi"})
+	w.keepsNothingInTheEnd(nodeNamespace)
+	var claims []*corev1.PersistentVolumeClaim
+	var pvs []*corev1.PersistentVolume
+	for n, size := range []string{"1Gi", "1Gi", "1Gi", "3Gi"} {
+		claim := w.claim(w.ns, fmt.Sprint("data-", n), func(c *corev1.PersistentVolumeClaim) {
+			c.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse(size)
+		})
+		w.read(claim, "node1", "echo kept >/data/file")
+		claims, pvs = append(claims, claim), append(pvs, w.bound(claim))
+	}
+	for i := range 3 {
+		w.deleteClaim(claims[i])
+		w.claimGone(claims[i])
+		if i < 2 { // two that are released in the same second are ordered by their UIDs
+			until := w.keptUntil(pvs[i].Name)
+			w.event(pvs[i], "VolumeKept", "kept until "+until, "keep-deleted-limit: 2Gi")
+			time.Sleep(2 * time.Second)
+		}
+	}
+	w.vanished(claims[0])
+	w.event(pvs[0], "Deleting", "before the time of keep-deleted", "the namespace "+w.ns, "exceed keep-deleted-limit: 2Gi")
+	w.deleteClaim(claims[3])
+	w.vanished(claims[3])
+	w.event(pvs[3], "Deleting", "exceed keep-deleted-limit: 2Gi")
+	for _, kept := range claims[1:3] {
+		w.always(2*time.Second, "no delete may run", func(ctx context.Context) error { return noDelete(ctx, kept) })
+		equal(t, "nodes with the directory of "+kept.Name, w.holders(kept), "[node1]")
+	}
+}
+
+// keepsNothingInTheEnd lets a test that has failed leave no volume that is kept.
+func (w *world) keepsNothingInTheEnd(namespace string) {
 	w.whenDone(func() {
-		configs, now := kube.CoreV1().ConfigMaps(nodeNamespace), []byte(`{"data": {"keep-deleted": "0"}}`)
+		configs, now := kube.CoreV1().ConfigMaps(namespace), []byte(`{"data": {"keep-deleted": "0"}}`)
 		_, err := configs.Patch(w.ctx(), w.ns, types.MergePatchType, now, metav1.PatchOptions{})
 		w.must(err, "edit the config")
 	})
