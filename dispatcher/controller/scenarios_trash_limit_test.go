@@ -156,7 +156,14 @@ func TestTheTrashIsCountedByClass(t *testing.T) {
 			`flex_dispatcher_trash_volumes{class="gold"}`: 2,
 			`flex_dispatcher_trash_bytes{class="gold"}`:   5 << 30,
 		})
-		w.Until("nothing is left", 2*time.Hour, w.Empty)
+		w.UpdateConfig("keep-deleted", "none")
+		w.Advance(2 * time.Hour)
+		w.mustCount(series, map[string]float64{
+			`flex_dispatcher_trash_volumes{class="gold"}`: 2,
+			`flex_dispatcher_trash_bytes{class="gold"}`:   5 << 30,
+		})
+		w.UpdateConfig("keep-deleted", "1h")
+		w.Until("nothing is left", time.Minute, w.Empty)
 		w.mustCount(series, nil)
 	})
 }

@@ -3,6 +3,7 @@ package observe
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -40,8 +41,8 @@ func (b *Observer) observeKept(_ context.Context, _ cluster.Reader, o *Observati
 	case pvs.IsEmptied(o.PV):
 		o.Early = "an administrator has emptied the trash"
 	case b.exceedsLimit(o.PV, trash):
-		o.Early = fmt.Sprintf("with those of the namespace %s that were released later, its bytes exceed keep-deleted-limit: %s",
-			o.PV.Spec.ClaimRef.Namespace, Bytes(trash.Limit))
+		o.Early = fmt.Sprintf("with those of the namespace %s that were released later, "+
+			"its bytes exceed keep-deleted-limit: %s", o.PV.Spec.ClaimRef.Namespace, Bytes(trash.Limit))
 	default:
 		vol.KeptUntil, o.KeepLimit = until, trash.Limit
 	}
@@ -72,9 +73,11 @@ func (b *Observer) exceedsLimit(pv *corev1.PersistentVolume, trash config.Trash)
 // trashed returns the volumes that wait for their delete, as the index has them. That of a claim
 // which still exists does not: the claim was bound to another.
 func (b *Observer) trashed(key string) []*corev1.PersistentVolume {
-	return slices.DeleteFunc(b.Caches.PVs.By(cluster.ByTrash, key), func(pv *corev1.PersistentVolume) bool {
-		return pvs.OfAnotherProvisioner(pv.Annotations, b.Provisioner) || b.Caches.ClaimOf(pv.Spec.ClaimRef.UID) != nil
-	})
+	isNone := func(pv *corev1.PersistentVolume) bool {
+		return pvs.OfAnotherProvisioner(pv.Annotations, b.Provisioner) ||
+			b.Caches.ClaimOf(pv.Spec.ClaimRef.UID) != nil
+	}
+	return slices.DeleteFunc(b.Caches.PVs.By(cluster.ByTrash, key), isNone)
 }
 
 // DueBeside returns the volumes that the limit makes due, of those that wait beside that of a PV.
@@ -102,8 +105,10 @@ func (b *Observer) Kept(key string) (out Kept) {
 	for _, pv := range b.trashed(key) {
 		revision := pv.Annotations[contract.AnnRevision]
 		if _, known := kept[revision]; !known {
-			trash, _ := b.Trash(b.Delete("", revision).Config)
-			kept[revision] = trash.Keep
+			trash, fault := b.Trash(b.Delete("", revision).Config)
+			if kept[revision] = trash.Keep; fault != nil {
+				kept[revision] = math.MaxInt64 // as long as it is not corrected
+			}
 		}
 		if b.Clock.Now().Before(releasedAt(pv, b.Clock.Now()).Add(kept[revision])) {
 			out.Volumes, out.Bytes = out.Volumes+1, out.Bytes+pvs.BytesOf(pv)
@@ -127,8 +132,11 @@ func (b *Observer) whyReserved(pv *corev1.PersistentVolume) *decide.Problem {
 		since = at.Time
 	}
 	claim := pv.Spec.ClaimRef.Namespace + "/" + pv.Spec.ClaimRef.Name
-	note := reason.Reserved(quote.Command("kubectl", "flex", "undelete", pv.Name, "--to="+claim)).After("%s, ", pvs.Unclaimed(pv))
-	return &decide.Problem{Reason: reason.VolumeInDoubt, Note: note, From: since.Add(reportReserved)}
+	note := reason.Reserved(quote.Command("kubectl", "flex", "undelete", pv.Name, "--to="+claim))
+	return &decide.Problem{
+		Reason: reason.VolumeInDoubt, Note: note.After("%s, ", pvs.Unclaimed(pv)),
+		From: since.Add(reportReserved),
+	}
 }
 
 // ReleasedAt returns since when the PV is released.
