@@ -20,7 +20,6 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/audit"
 	"github.com/flex-provisioner/flex-provisioner/contract"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/quote"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/slots"
@@ -159,7 +158,7 @@ func (d *Dispatcher) statusOf(ctx context.Context, name string, claims []*corev1
 		case claim.Status.Phase != corev1.ClaimBound:
 			pending = append(pending, claim)
 			continue
-		case observe.WantsMore(claim) || len(claim.Status.AllocatedResourceStatuses) > 0:
+		case pvs.WantsMore(claim) || len(claim.Status.AllocatedResourceStatuses) > 0:
 			others = append(others, claim.UID)
 		}
 		c.Bound++

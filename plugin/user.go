@@ -11,7 +11,7 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/quote"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 )
@@ -28,7 +28,7 @@ func ExplainToUser(ctx context.Context, client kubernetes.Interface, claim *core
 	case claim.DeletionTimestamp != nil:
 		r.State, r.Next = Working, "Kubernetes deletes the claim when no pod uses it"
 		return r, nil
-	case claim.Status.Phase == corev1.ClaimBound && len(claim.Status.AllocatedResourceStatuses) == 0 && !observe.WantsMore(claim):
+	case claim.Status.Phase == corev1.ClaimBound && len(claim.Status.AllocatedResourceStatuses) == 0 && !pvs.WantsMore(claim):
 		r.State = OK
 		return r, nil
 	}

@@ -45,7 +45,7 @@ func (c *Caches) NodeOf(pv *corev1.PersistentVolume) string {
 // volumeOfPV indexes the released PVs that were written for a claim. The volumes of the others are
 // not waited for.
 func volumeOfPV(obj any) ([]string, error) {
-	pv := obj.(*corev1.PersistentVolume)
+	pv := cut.Whole(obj).(*corev1.PersistentVolume)
 	if name := pvs.NameOnNode(pv); name != "" && pv.Annotations[contract.AnnClaimUID] != "" && pvs.IsReleased(pv) {
 		return []string{cut.VolumeKey(name)}, nil
 	}

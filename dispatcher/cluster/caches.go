@@ -18,6 +18,7 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/cut"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
@@ -111,10 +112,21 @@ func (c *Caches) Namespaces() []string {
 
 // ClaimOf returns the claim with a UID, or nil.
 func (c *Caches) ClaimOf(uid types.UID) *corev1.PersistentVolumeClaim {
-	if found := c.Claims.By(ByUID, string(uid)); len(found) > 0 {
-		return found[0]
+	found := c.Claims.by(ByUID, bucketOf(string(uid)), func(obj any) bool { return obj.(named).GetUID() == uid })
+	if len(found) == 0 {
+		return nil
 	}
-	return nil
+	return cut.Whole(found[0]).(*corev1.PersistentVolumeClaim)
+}
+
+// PVsOfSource returns the PVs with the volume source of a PV, if it has one.
+func (c *Caches) PVsOfSource(pv *corev1.PersistentVolume) []*corev1.PersistentVolume {
+	key := pvs.SourceKey(pv)
+	if key == "" {
+		return nil
+	}
+	found := c.PVs.by(ByVolumeSource, bucketOf(key), func(obj any) bool { return cut.SourceKey(obj) == key })
+	return slices.Collect(wholes[*corev1.PersistentVolume](found))
 }
 
 // PVsOfUID returns the PVs that carry a claim's UID, or name the claim by it.

@@ -1,7 +1,9 @@
 package cluster
 
 import (
+	"hash/fnv"
 	"slices"
+	"strconv"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -15,6 +17,7 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/cut"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
@@ -22,7 +25,7 @@ import (
 
 // Names of the indexes, of which each kind has some.
 const (
-	// ByUID finds a claim, and the Jobs and pods that serve it.
+	// ByUID finds the Jobs and pods that serve a claim, and the claims in the bucketOf a UID.
 	ByUID = "uid"
 	// ByClass finds the objects of a class by its label, ConfigMaps and revisions too.
 	ByClass = "class"
@@ -46,7 +49,7 @@ const (
 	// ByOwner finds the PVs that carry a claim's UID, or name the claim by it, but for the one that
 	// is named after it.
 	ByOwner = "owner"
-	// ByVolumeSource finds the PVs that have the same volume source.
+	// ByVolumeSource finds the PVs in the bucketOf a volume source.
 	ByVolumeSource = "volume-source"
 	// ByNode finds what may wait for a node, by the node's name or hostname label: claims that are
 	// not bound, PVs with a claim's UID, Jobs that are records. Nodes are found by both names.
@@ -77,12 +80,23 @@ var (
 	podIndexers        = cache.Indexers{ByJob: jobOfPod, ByUID: uidsOfPod, ByUnfinished: classOfRunningPod, BySourcePV: sourcesOfPod}
 )
 
+// buckets is how many keys an index has at most of which each object has another. A set of one name
+// needs 250 bytes, and each of a set of six 45.
+const buckets = 1 << 14
+
+// bucketOf returns the key under which an index has the objects with a text, among others.
+func bucketOf(text string) string {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(text))
+	return strconv.FormatUint(uint64(h.Sum32()%buckets), 32)
+}
+
 func uidOf(obj any) ([]string, error) {
-	return []string{string(obj.(*corev1.PersistentVolumeClaim).UID)}, nil
+	return []string{bucketOf(string(obj.(named).GetUID()))}, nil
 }
 
 func sourceOfClaim(obj any) ([]string, error) {
-	claim := obj.(*corev1.PersistentVolumeClaim)
+	claim := cut.Whole(obj).(*corev1.PersistentVolumeClaim)
 	source := CloneSource(claim)
 	if source.Name.Name == "" || claim.Spec.VolumeName != "" {
 		return nil, nil
@@ -93,11 +107,11 @@ func sourceOfClaim(obj any) ([]string, error) {
 // classOfClaim, like all indexes by class, has the class's label as its key. A Job carries no other
 // name of the class.
 func classOfClaim(obj any) ([]string, error) {
-	return []string{config.ClassLabel(storagehelpers.GetPersistentVolumeClaimClass(obj.(*corev1.PersistentVolumeClaim)))}, nil
+	return []string{config.ClassLabel(storagehelpers.GetPersistentVolumeClaimClass(cut.Whole(obj).(*corev1.PersistentVolumeClaim)))}, nil
 }
 
 func classOfPV(obj any) ([]string, error) {
-	return []string{config.ClassLabel(obj.(*corev1.PersistentVolume).Spec.StorageClassName)}, nil
+	return []string{config.ClassLabel(cut.Whole(obj).(*corev1.PersistentVolume).Spec.StorageClassName)}, nil
 }
 
 func configOfClass(obj any) ([]string, error) {
@@ -186,7 +200,7 @@ func configOfRevision(obj any) ([]string, error) {
 
 // revisionNamed indexes Jobs and PVs, which name a revision by the same annotation.
 func revisionNamed(obj any) ([]string, error) {
-	return []string{obj.(metav1.Object).GetAnnotations()[contract.AnnRevision]}, nil
+	return []string{cut.Whole(obj).(metav1.Object).GetAnnotations()[contract.AnnRevision]}, nil
 }
 
 func uidsOfJob(obj any) ([]string, error) {
@@ -203,23 +217,23 @@ func uidsOfPod(obj any) ([]string, error) {
 
 // ownersOfPV has not the UID after which a PV is named: that finds the PV by its name.
 func ownersOfPV(obj any) ([]string, error) {
-	pv := obj.(*corev1.PersistentVolume)
+	pv := cut.Whole(obj).(*corev1.PersistentVolume)
 	return slices.DeleteFunc(pvs.Owners(pv), func(uid string) bool { return pv.Name == contract.PVName(uid) }), nil
 }
 
 func volumeSourceOfPV(obj any) ([]string, error) {
-	if key := pvs.SourceKey(obj.(*corev1.PersistentVolume)); key != "" {
-		return []string{key}, nil
+	if key := cut.SourceKey(obj); key != "" {
+		return []string{bucketOf(key)}, nil
 	}
 	return nil, nil
 }
 
 func claimantsOfPV(obj any) ([]string, error) {
-	return pvs.Claimants(obj.(*corev1.PersistentVolume)), nil
+	return pvs.Claimants(cut.Whole(obj).(*corev1.PersistentVolume)), nil
 }
 
 func trashOfPV(obj any) ([]string, error) {
-	pv := obj.(*corev1.PersistentVolume)
+	pv := cut.Whole(obj).(*corev1.PersistentVolume)
 	if !pvs.IsTrash(pv) {
 		return nil, nil
 	}
@@ -241,7 +255,7 @@ func NamesOf(node *corev1.Node) []string {
 }
 
 func nodeOfClaim(obj any) ([]string, error) {
-	claim := obj.(*corev1.PersistentVolumeClaim)
+	claim := cut.Whole(obj).(*corev1.PersistentVolumeClaim)
 	if node := claim.Annotations[storagehelpers.AnnSelectedNode]; node != "" && claim.Spec.VolumeName == "" {
 		return []string{node}, nil
 	}
@@ -251,7 +265,7 @@ func nodeOfClaim(obj any) ([]string, error) {
 // nodeOfPV has an empty key for a released PV that names no single node, since it may wait for any
 // of several.
 func nodeOfPV(obj any) ([]string, error) {
-	pv := obj.(*corev1.PersistentVolume)
+	pv := cut.Whole(obj).(*corev1.PersistentVolume)
 	node := pvs.NodeOf(pv)
 	if pv.Annotations[contract.AnnClaimUID] == "" || pvs.NodesOf(pv) == nil || node == "" && !pvs.IsReleased(pv) {
 		return nil, nil

@@ -106,13 +106,13 @@ func onChange[T any](changed func(T)) cache.ResourceEventHandler {
 
 func onUpdate[T any](changed func(T), updated func(old, now T)) cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(obj any) { changed(obj.(T)) },
-		UpdateFunc: func(old, now any) { updated(old.(T), now.(T)) },
+		AddFunc:    func(obj any) { changed(cut.Whole(obj).(T)) },
+		UpdateFunc: func(old, now any) { updated(cut.Whole(old).(T), cut.Whole(now).(T)) },
 		DeleteFunc: func(obj any) {
 			if unknown, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 				obj = unknown.Obj
 			}
-			changed(obj.(T))
+			changed(cut.Whole(obj).(T))
 		},
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -22,13 +23,13 @@ func TestOfAPageOnlyWhatIsReadIsKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if claim := page.(*corev1.PersistentVolumeClaimList).Items[0]; claim.Name != "data" || claim.Annotations["note"] != "" || claim.ManagedFields != nil {
+	if claim := page.(*metainternalversion.List).Items[0].(*corev1.PersistentVolumeClaim); claim.Name != "data" || claim.Annotations["note"] != "" || claim.ManagedFields != nil {
 		t.Errorf("the claim is kept as %+v", claim.ObjectMeta)
 	}
 	if page, err = volumes(t.Context(), metav1.ListOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if pv := page.(*corev1.PersistentVolumeList).Items[0]; pv.Name != "data" || pv.ManagedFields != nil {
+	if pv := page.(*metainternalversion.List).Items[0].(*corev1.PersistentVolume); pv.Name != "data" || pv.ManagedFields != nil {
 		t.Errorf("the PV is kept as %+v", pv.ObjectMeta)
 	}
 	configs := inPages(func(context.Context, metav1.ListOptions) (*corev1.ConfigMapList, error) {
@@ -37,7 +38,7 @@ func TestOfAPageOnlyWhatIsReadIsKept(t *testing.T) {
 	if page, err = configs(t.Context(), metav1.ListOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if cm := page.(*corev1.ConfigMapList).Items[0]; cm.Name != "data" || cm.ManagedFields != nil || cm.Annotations["note"] != "" || len(cm.Data) > 0 {
+	if cm := page.(*metainternalversion.List).Items[0].(*corev1.ConfigMap); cm.Name != "data" || cm.ManagedFields != nil || cm.Annotations["note"] != "" || len(cm.Data) > 0 {
 		t.Errorf("the ConfigMap is kept as %+v", cm.ObjectMeta)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
@@ -86,19 +87,15 @@ func inPages[L runtime.Object](list func(context.Context, metav1.ListOptions) (L
 		if err != nil {
 			return nil, err
 		}
-		return page, meta.EachListItem(page, keepRead)
+		m, err := meta.ListAccessor(page)
+		if err != nil {
+			return nil, err
+		}
+		kept := &metainternalversion.List{ListMeta: metav1.ListMeta{ResourceVersion: m.GetResourceVersion(), Continue: m.GetContinue()}}
+		err = meta.EachListItem(page, func(obj runtime.Object) error {
+			kept.Items = append(kept.Items, cut.Kept(obj).(runtime.Object))
+			return nil
+		})
+		return kept, err
 	}
-}
-
-// keepRead replaces an object of a list by what is read of it.
-func keepRead(obj runtime.Object) error {
-	switch o := obj.(type) {
-	case *corev1.PersistentVolumeClaim:
-		*o = *cut.Claim(o)
-	case *corev1.PersistentVolume:
-		*o = *cut.PV(o)
-	case *corev1.ConfigMap:
-		*o = *cut.Config(o)
-	}
-	return nil
 }

@@ -33,7 +33,7 @@ func NewStatic(client kubernetes.Interface, namespaces []string, objects ...meta
 		if indexer == nil {
 			return nil, fmt.Errorf("no cache contains %T %s/%s", obj, obj.GetNamespace(), obj.GetName())
 		}
-		if err := indexer.Add(cut.Object(obj)); err != nil {
+		if err := indexer.Add(cut.Kept(obj)); err != nil {
 			return nil, fmt.Errorf("cache %T %s/%s: %w", obj, obj.GetNamespace(), obj.GetName(), err)
 		}
 	}

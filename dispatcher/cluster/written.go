@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/cut"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
 )
@@ -143,10 +144,10 @@ func uidsOf(obj metav1.Object) []string {
 func find(store cache.Indexer, obj metav1.Object) metav1.Object {
 	key, _ := cache.MetaNamespaceKeyFunc(obj)
 	kept, is, err := store.GetByKey(key)
-	if err != nil || !is || kept.(metav1.Object).GetUID() != obj.GetUID() {
+	if err != nil || !is || kept.(named).GetUID() != obj.GetUID() {
 		return nil
 	}
-	return kept.(metav1.Object)
+	return cut.Whole(kept).(metav1.Object)
 }
 
 // isOlder reports whether a version is older than another. Versions that cannot be compared are

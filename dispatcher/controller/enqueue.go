@@ -9,7 +9,7 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
 )
 
 // firstLooks is how many waiting claims a new leader looks at in a second, beside everything that
@@ -70,10 +70,10 @@ func (c *Controller) enqueueAll() {
 			c.jobChanged(job)
 			c.actor.ReportLeft(job) // the last leader may have died before its event was written
 		}
-		for _, pv := range c.caches.PVs.By(cluster.ByClass, label) {
+		for pv := range c.caches.PVs.Each(cluster.ByClass, label) {
 			c.enqueueFirstPV(pv, &atRest)
 		}
-		for _, claim := range c.caches.Claims.By(cluster.ByClass, label) {
+		for claim := range c.caches.Claims.Each(cluster.ByClass, label) {
 			c.enqueueFirstClaim(claim, &waiting)
 		}
 	}
@@ -89,7 +89,7 @@ func (c *Controller) enqueueAll() {
 // enqueueFirstPV enqueues a PV when this replica begins to lead. atRest counts those that can wait.
 func (c *Controller) enqueueFirstPV(pv *corev1.PersistentVolume, atRest *int) {
 	uid, ours := uidOfPV(pv.Name)
-	if !ours || !isAtRest(pv) {
+	if !ours || !pvs.IsAtRest(pv) {
 		c.pvChanged(pv)
 		return
 	}
@@ -105,20 +105,9 @@ func (c *Controller) enqueueFirstClaim(claim *corev1.PersistentVolumeClaim, wait
 		*waiting++
 		return
 	}
-	if pv := c.caches.PVs.Named(contract.PVName(string(claim.UID))); pv == nil || !isAtRest(pv) || !isAtRestClaim(claim) {
+	if !c.caches.PVs.Rests(contract.PVName(string(claim.UID))) || !pvs.IsAtRestClaim(claim) {
 		c.claimChanged(claim)
 	}
-}
-
-// isAtRest reports whether nothing is to be done for a PV, as far as it shows itself: it is bound
-// and not being deleted.
-func isAtRest(pv *corev1.PersistentVolume) bool {
-	return pv.Status.Phase == corev1.VolumeBound && pv.DeletionTimestamp == nil
-}
-
-// isAtRestClaim reports the same of a claim: it is bound and wants no larger volume.
-func isAtRestClaim(claim *corev1.PersistentVolumeClaim) bool {
-	return claim.Status.Phase == corev1.ClaimBound && claim.DeletionTimestamp == nil && !observe.WantsMore(claim)
 }
 
 // isOfOurClass reports whether a claim's class names our provisioner. Other provisioners' claims

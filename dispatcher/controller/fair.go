@@ -54,7 +54,7 @@ func (q *fairQueue) Pop() types.UID {
 // namespaceOf returns the namespace of the claim with a UID, also if only its PV or a Job is left, or
 // nothing.
 func (c *Controller) namespaceOf(uid types.UID) string {
-	for _, claim := range c.caches.Claims.By(cluster.ByUID, string(uid)) {
+	if claim := c.caches.ClaimOf(uid); claim != nil {
 		return claim.Namespace
 	}
 	if pv := c.caches.PVs.Named(contract.PVName(string(uid))); pv != nil && pv.Spec.ClaimRef != nil {

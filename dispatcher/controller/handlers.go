@@ -16,7 +16,6 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/slots"
@@ -44,7 +43,7 @@ func (c *Controller) claimChanged(claim *corev1.PersistentVolumeClaim) {
 // enqueueClaim also enqueues the PV's UID. The claim behind a populator is bound to the PV of
 // another UID, which must be reconciled when the claim is deleted.
 func (c *Controller) enqueueClaim(claim *corev1.PersistentVolumeClaim) {
-	enqueue := c.enqueueing(isAtRestClaim(claim))
+	enqueue := c.enqueueing(pvs.IsAtRestClaim(claim))
 	enqueue(claim.UID)
 	if uid, ours := uidOfPV(claim.Spec.VolumeName); ours {
 		enqueue(uid)
@@ -64,7 +63,7 @@ func (c *Controller) pvCameOrWent(pv *corev1.PersistentVolume) {
 }
 
 func (c *Controller) pvChanged(pv *corev1.PersistentVolume) {
-	enqueue := c.enqueueing(isAtRest(pv))
+	enqueue := c.enqueueing(pvs.IsAtRest(pv))
 	if uid, ours := uidOfPV(pv.Name); ours {
 		enqueue(uid)
 	}
@@ -109,7 +108,7 @@ func (c *Controller) enqueueRivals(pv *corev1.PersistentVolume) {
 	if !c.leading.Load() {
 		return // while the caches are filled, looking for the rivals of each PV would take seconds
 	}
-	for _, other := range c.caches.PVs.By(cluster.ByVolumeSource, pvs.SourceKey(pv)) {
+	for _, other := range c.caches.PVsOfSource(pv) {
 		if other.Name != pv.Name && other.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete {
 			c.enqueuePV(other.Name)
 		}
@@ -246,15 +245,15 @@ func (c *Controller) enqueueClasses() {
 // or resized, volumes to be deleted, and runs to be undone, whose claim may no longer exist and
 // which have no PV.
 func (c *Controller) enqueueClass(label string) {
-	for _, claim := range c.caches.Claims.By(cluster.ByClass, label) {
+	for _, claim := range c.caches.Claims.Moving(cluster.ByClass, label) {
 		switch {
 		case claim.Spec.VolumeName == "":
 			c.enqueue(claim.UID)
-		case observe.WantsMore(claim):
+		case pvs.WantsMore(claim):
 			c.enqueuePV(claim.Spec.VolumeName)
 		}
 	}
-	for _, pv := range c.caches.PVs.By(cluster.ByClass, label) {
+	for _, pv := range c.caches.PVs.Moving(cluster.ByClass, label) {
 		if pvs.IsReleased(pv) {
 			c.pvChanged(pv)
 		}

@@ -136,17 +136,24 @@ func (c *Controller) countPending(out *series.Backlog) {
 			problems[class.Name] = p.Reason
 		}
 	}
-	for _, claim := range c.caches.Claims.All() {
-		if claim.Spec.VolumeName != "" || !c.observer.IsPending(claim) {
-			continue
+	for _, label := range c.caches.Claims.Keys(cluster.ByClass) {
+		for _, claim := range c.caches.Claims.Moving(cluster.ByClass, label) {
+			c.countIfPending(out, claim, problems)
 		}
-		class := storagehelpers.GetPersistentVolumeClaimClass(claim)
-		why := series.Why{Problem: problems[class]}
-		if job := c.provisionedBy(claim); job != nil {
-			c.readWhy(&why, job, string(claim.UID))
-		}
-		out.AddPending(class, claim.CreationTimestamp.Time, why)
 	}
+}
+
+// countIfPending counts a claim if it waits for a volume. problems are those of classes by their names.
+func (c *Controller) countIfPending(out *series.Backlog, claim *corev1.PersistentVolumeClaim, problems map[string]string) {
+	if claim.Spec.VolumeName != "" || !c.observer.IsPending(claim) {
+		return
+	}
+	class := storagehelpers.GetPersistentVolumeClaimClass(claim)
+	why := series.Why{Problem: problems[class]}
+	if job := c.provisionedBy(claim); job != nil {
+		c.readWhy(&why, job, string(claim.UID))
+	}
+	out.AddPending(class, claim.CreationTimestamp.Time, why)
 }
 
 // readWhy completes why a claim is pending by its newest provision Job.

@@ -7,7 +7,6 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	storagehelpers "k8s.io/component-helpers/storage/volume"
 
@@ -60,14 +59,18 @@ func Object(obj any) any {
 	case *corev1.ServiceAccount:
 		return cutAccount(o)
 	}
-	if m, err := meta.Accessor(obj); err == nil {
+	if m, is := obj.(metav1.Object); is {
 		m.SetManagedFields(nil)
 	}
 	return obj
 }
 
+// Kept returns what the caches hold of an object: of one at rest a Resting. Keeping it again changes
+// nothing.
+func Kept(obj any) any { return rest(Object(obj)) }
+
 // Transform is the transform of every informer.
-func Transform(obj any) (any, error) { return Object(obj), nil }
+func Transform(obj any) (any, error) { return Kept(obj), nil }
 
 // Claim keeps what a launch, a resize and a metric need of a claim.
 func Claim(claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolumeClaim {

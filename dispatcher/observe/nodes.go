@@ -59,7 +59,7 @@ func observeVolumeNodes(ctx context.Context, reader cluster.Reader, o *Observati
 // needsItsNodes reports whether a volume may have to be deleted or grown.
 func needsItsNodes(o *Observation) bool {
 	vol := o.View.Volume
-	grows, deletedUnbound := o.Claim != nil && WantsMore(o.Claim), vol.IsUnbound() && (vol.Terminating || vol.State == decide.Mismatched)
+	grows, deletedUnbound := o.Claim != nil && pvs.WantsMore(o.Claim), vol.IsUnbound() && (vol.Terminating || vol.State == decide.Mismatched)
 	return pvs.IsReleased(o.PV) || grows || deletedUnbound
 }
 

@@ -174,8 +174,3 @@ func (b *Observer) resolveExpand(o *Observation) decide.Target {
 	}
 	return t
 }
-
-// WantsMore reports whether a bound claim asks for more than it has.
-func WantsMore(claim *corev1.PersistentVolumeClaim) bool {
-	return claim.Spec.VolumeName != "" && claim.Spec.Resources.Requests.Storage().Cmp(*claim.Status.Capacity.Storage()) > 0
-}

@@ -79,7 +79,7 @@ func (o *Observation) notedRival() string {
 func (b *Observer) otherPVs(ctx context.Context, reader cluster.Reader, o *Observation) ([]*corev1.PersistentVolume, error) {
 	out := b.Caches.PVsOfUID(string(o.UID))
 	if o.PV != nil {
-		out = append(out, b.Caches.PVs.By(cluster.ByVolumeSource, pvs.SourceKey(o.PV))...)
+		out = append(out, b.Caches.PVsOfSource(o.PV)...)
 	}
 	if o.Claim == nil || o.Claim.Spec.VolumeName == "" || o.Claim.Spec.VolumeName == contract.PVName(string(o.UID)) {
 		return out, nil

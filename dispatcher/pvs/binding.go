@@ -47,3 +47,19 @@ func ProvisionerOf(claim *corev1.PersistentVolumeClaim) string {
 	}
 	return claim.Annotations[storagehelpers.AnnBetaStorageProvisioner]
 }
+
+// WantsMore reports whether a bound claim asks for more than it has.
+func WantsMore(claim *corev1.PersistentVolumeClaim) bool {
+	return claim.Spec.VolumeName != "" && claim.Spec.Resources.Requests.Storage().Cmp(*claim.Status.Capacity.Storage()) > 0
+}
+
+// IsAtRest reports whether nothing is to be done for a PV, as far as it shows itself: it is bound
+// and not being deleted.
+func IsAtRest(pv *corev1.PersistentVolume) bool {
+	return pv.Status.Phase == corev1.VolumeBound && pv.DeletionTimestamp == nil
+}
+
+// IsAtRestClaim reports the same of a claim: it is bound and wants no larger volume.
+func IsAtRestClaim(claim *corev1.PersistentVolumeClaim) bool {
+	return claim.Status.Phase == corev1.ClaimBound && claim.DeletionTimestamp == nil && !WantsMore(claim)
+}
