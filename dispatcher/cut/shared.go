@@ -2,11 +2,10 @@ package cut
 
 import (
 	"strings"
-	"sync"
-	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/lru"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
@@ -18,32 +17,27 @@ import (
 // decoded has copies of its own; two thirds of what a claim with its PV needed were such copies.
 // Objects of the caches are never written to, so they can share.
 
-// maxShared is how many different values are shared. Users can make up any number of them. Then all
-// are forgotten, and those in use are soon shared again. The package unique forgets at each garbage
-// collection those of which no handle is kept, so it would share only among objects that are
-// decoded at one time.
-const maxShared = 40_000
+// maxShared is how many different values are shared, those that came last. Users can make up any number
+// of them. The package unique forgets at each garbage collection those of which no handle is kept, so
+// it would share only among objects that are decoded at one time.
+const maxShared = 10_000
 
 // longestShared is the longest value that is shared, in bytes.
 const longestShared = 512
 
-// shared holds one copy of each value, and sharedCount how many there are.
-var (
-	shared      sync.Map
-	sharedCount atomic.Int64
-)
+// shared holds one copy of each value.
+var shared = lru.New(maxShared)
 
 // text is the key of a value: for each type one of its own.
 type text[T any] string
 
 // share returns the copy that is shared of a value.
 func share[T any](key string, value T) T {
-	one, found := shared.LoadOrStore(text[T](key), value)
-	if !found && sharedCount.Add(1) > maxShared {
-		shared.Clear()
-		sharedCount.Store(0)
+	if one, found := shared.Get(text[T](key)); found {
+		return one.(T)
 	}
-	return one.(T)
+	shared.Add(text[T](key), value)
+	return value
 }
 
 // shareText returns a shared copy of a short text.
