@@ -46,11 +46,12 @@ func (i image) mustServeAKernel(claim *corev1.PersistentVolumeClaim) {
 	})
 	w.step("grown", func() {
 		w.ask(claim, "2Gi")
-		w.eventually(toMount, "the kernel to see 2 GiB", func(context.Context) error {
-			if size := w.onGuest("blockdev --getsize64 " + device); size != fmt.Sprint(2<<30) {
-				return errors.New(size)
+		w.eventually(toMount, "the kernel to see 2 GiB", func(ctx context.Context) error {
+			size, err := onNode(ctx, "9", "blockdev", "--getsize64", device)
+			if err == nil && size != fmt.Sprint(2<<30) {
+				err = errors.New(size)
 			}
-			return nil
+			return err
 		})
 		size := w.onGuest("resize2fs " + device + " 2>/dev/null; df --output=size -BM /mnt/image | tail -n 1")
 		contains(w.t, "the size in MiB that df shows", size, "19")
@@ -107,7 +108,8 @@ func TestKernelNVMe(t *testing.T) {
 	w := newWorld(t, "nvme")
 	w.class(w.ns, parameter("type", "nvme"), parameter("connection", "nvmeof"))
 	w.config(ownNamespace, w.ns, cinderConfig(map[string]string{
-		"nqn": "nqn.2014-08.org.nvmexpress:uuid:5f7a1a52-7a4c-4c51-9d07-0d0c4b1f9b11"}))
+		"nqn": "nqn.2014-08.org.nvmexpress:uuid:5f7a1a52-7a4c-4c51-9d07-0d0c4b1f9b11",
+	}))
 	claim := w.claim(w.ns, "data")
 	var to map[string]string
 	w.step("provisioned", func() { to = w.bound(claim).Spec.CSI.VolumeAttributes })
