@@ -36,10 +36,11 @@ func (p places) of(pv *corev1.PersistentVolume) []*corev1.Node {
 }
 
 // isOn reports whether the volume of a PV may be on a node. Without a name it is in a storage that
-// is not on nodes.
+// is not on nodes. If the PV's node no longer exists, its disk may be in any.
 func (p places) isOn(pv *corev1.PersistentVolume, node string) bool {
-	return node == "" || pvs.NodesOf(pv) == nil ||
-		slices.ContainsFunc(p.of(pv), func(n *corev1.Node) bool { return n.Name == node })
+	nodes := p.of(pv)
+	return node == "" || pvs.NodesOf(pv) == nil || len(nodes) == 0 ||
+		slices.ContainsFunc(nodes, func(n *corev1.Node) bool { return n.Name == node })
 }
 
 // wasLookedFor reports whether the list that would have the volume of a PV was made. On nodes that

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
@@ -25,7 +26,8 @@ func undeleteCommand() *cobra.Command {
 		Short: "Give the volume of a deleted claim to a new claim",
 		Long: "undelete creates a claim that is bound to the volume of a deleted one, with its data.\n" +
 			"Without --to it has the name of the deleted claim.\n" +
-			"It needs the permissions to list and patch PersistentVolumes, and to get and create the claim.",
+			"It needs the permissions to list and patch PersistentVolumes, to get the namespace, and to get\n" +
+			"and create the claim.",
 		Example: "  kubectl flex undelete shop/data\n  kubectl flex undelete pvc-6f0c3b1e-2d4a-4c8e-9a57-0b1c2d3e4f50 --to shop/data-restored",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -53,6 +55,7 @@ func undeleteCommand() *cobra.Command {
 
 // Undelete gives the volume of a PV, or of a deleted claim, to a new claim, and returns both names.
 func Undelete(ctx context.Context, client kubernetes.Interface, name, to string) (string, types.NamespacedName, error) {
+	isNamed := to != ""
 	if name = strings.TrimPrefix(name, "pv/"); to == "" && strings.Contains(name, "/") {
 		to = name
 	}
@@ -71,10 +74,33 @@ func Undelete(ctx context.Context, client kubernetes.Interface, name, to string)
 	if ref := pv.Spec.ClaimRef; to == "" && ref != nil {
 		claim = types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}
 	}
-	if err := admin.Undelete(ctx, client, pv, all.Items, claim); err != nil {
+	if !isNamed {
+		err = whyNotItsNamespace(ctx, client, pv, claim.Namespace)
+	}
+	if err == nil {
+		err = admin.Undelete(ctx, client, pv, all.Items, claim)
+	}
+	if err != nil {
 		return "", claim, fmt.Errorf("the PersistentVolume %s: %w", pv.Name, err)
 	}
 	return pv.Name, claim, nil
+}
+
+// whyNotItsNamespace returns an error if the namespace is another one of that name than the deleted
+// claim's was: its owner may be another.
+func whyNotItsNamespace(ctx context.Context, client kubernetes.Interface, pv *corev1.PersistentVolume, name string) error {
+	ns, err := client.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
+	switch at := pv.Status.LastPhaseTransitionTime; {
+	case apierrors.IsNotFound(err):
+		return nil // the claim cannot be created in it, either
+	case err != nil:
+		return fmt.Errorf("get the namespace %s: %w", quote.Name(name), err)
+	case pvs.IsReleased(pv) && at != nil && at.Before(&ns.CreationTimestamp):
+		return fmt.Errorf("the namespace %s was created after its claim was deleted, and may have another owner. "+
+			"Name the new claim by --to to give it the data", quote.Name(name))
+	default:
+		return nil
+	}
 }
 
 // claimNamed returns the claim NAMESPACE/NAME, or none without a name.

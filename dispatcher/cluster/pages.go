@@ -92,7 +92,7 @@ func inPages[L runtime.Object](list func(context.Context, metav1.ListOptions) (L
 			return nil, err
 		}
 		kept := &metainternalversion.List{ListMeta: metav1.ListMeta{ResourceVersion: m.GetResourceVersion(), Continue: m.GetContinue()}}
-		err = meta.EachListItem(page, func(obj runtime.Object) error {
+		err = meta.EachListItemWithAlloc(page, func(obj runtime.Object) error {
 			kept.Items = append(kept.Items, cut.Kept(obj).(runtime.Object))
 			return nil
 		})

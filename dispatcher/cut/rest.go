@@ -133,9 +133,10 @@ func (r *Resting) GetName() string { return r.head(headName) }
 // GetUID returns the object's UID.
 func (r *Resting) GetUID() types.UID { return types.UID(r.head(headUID)) }
 
-// GetObjectMeta returns what an informer reads of an object.
+// GetObjectMeta returns what an informer reads of an object. An index keeps the name of the first
+// version that it has seen, which must not keep the text of that.
 func (r *Resting) GetObjectMeta() metav1.Object {
-	return &metav1.ObjectMeta{Namespace: r.GetNamespace(), Name: r.GetName(), UID: r.GetUID(), ResourceVersion: r.head(headVersion)}
+	return &metav1.ObjectMeta{Namespace: r.GetNamespace(), Name: strings.Clone(r.GetName()), UID: r.GetUID(), ResourceVersion: r.head(headVersion)}
 }
 
 // GetObjectKind returns no kind, as of any object that was decoded.

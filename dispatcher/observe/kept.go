@@ -21,11 +21,14 @@ import (
 )
 
 // observeKept notes until when the volume of a released PV waits for its delete. A value that cannot
-// be read is a problem: without it the volume would be deleted at once. A volume whose claim is bound
-// to another one has no data.
+// be read is a problem: without it the volume would be deleted at once. A volume that no claim got, as
+// its own was bound to another one, has no data.
 func (b *Observer) observeKept(_ context.Context, _ cluster.Reader, o *Observation) error {
 	vol, t := &o.View.Volume, &o.Delete.Target
-	if vol.Use != decide.Released || o.View.Claim == decide.ClaimBoundElsewhere || !vol.PolicyDelete || t.Problem != nil || o.View.IsDeleteBegun() {
+	if vol.Use != decide.Released || !vol.PolicyDelete || t.Problem != nil || o.View.IsDeleteBegun() {
+		return nil
+	}
+	if o.View.Claim == decide.ClaimBoundElsewhere && o.PV.Spec.ClaimRef.UID == o.UID {
 		return nil
 	}
 	trash, fault := b.Trash(o.Delete.Config)
@@ -67,7 +70,11 @@ func (o *Observation) FullTrash(out runs.Outcome) (reason.Note, bool) {
 // beside it is what the cache shows: an older cache shows what was true at one time, since when the
 // PV has not changed (its delete is confirmed with its version).
 func (b *Observer) exceedsLimit(pv *corev1.PersistentVolume, trash config.Trash) bool {
-	return trash.Limit != 0 && pvs.ExceedsLimit(pv, b.trashed(pvs.TrashOf(pv)), trash.Limit)
+	if trash.Limit == 0 {
+		return false
+	}
+	isIt := func(due *corev1.PersistentVolume) bool { return due.Name == pv.Name }
+	return slices.ContainsFunc(pvs.BeyondLimit(b.trashed(pvs.TrashOf(pv)), trash.Limit), isIt)
 }
 
 // trashed returns the volumes that wait for their delete, as the index has them. That of a claim
@@ -86,14 +93,7 @@ func (b *Observer) DueBeside(pv *corev1.PersistentVolume) []*corev1.PersistentVo
 	if fault != nil || trash.Limit == 0 {
 		return nil
 	}
-	all := b.trashed(pvs.TrashOf(pv))
-	slices.SortFunc(all, pvs.ComparesRelease)
-	for n, one := range all {
-		if !pvs.ExceedsLimit(one, all, trash.Limit) {
-			return all[:n] // what was released later does so only by itself, and was due at once
-		}
-	}
-	return all
+	return pvs.BeyondLimit(b.trashed(pvs.TrashOf(pv)), trash.Limit)
 }
 
 // Kept are volumes that wait for their delete.

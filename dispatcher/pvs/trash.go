@@ -2,6 +2,7 @@ package pvs
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -60,16 +61,16 @@ func TrashOf(pv *corev1.PersistentVolume) string {
 	return TrashOfClass(pv.Spec.StorageClassName) + "/" + pv.Spec.ClaimRef.Namespace
 }
 
-// ComparesRelease compares when two PVs were released. An unknown time counts as now, as where the
-// time is over. Of two that were released in the same second the UID decides, so that all
-// dispatchers see the same order.
-func ComparesRelease(a, b *corev1.PersistentVolume) int {
+// compareRelease compares when two PVs were released. An unknown time is the oldest: Kubernetes writes
+// it since 1.29. Of two that were released in the same second the UID decides, so that all dispatchers
+// see the same order.
+func compareRelease(a, b *corev1.PersistentVolume) int {
 	one, other := a.Status.LastPhaseTransitionTime, b.Status.LastPhaseTransitionTime
 	switch {
 	case one == nil && other != nil:
-		return 1
-	case one != nil && other == nil:
 		return -1
+	case one != nil && other == nil:
+		return 1
 	case one != nil && !one.Equal(other):
 		return one.Compare(other.Time)
 	default:
@@ -77,18 +78,39 @@ func ComparesRelease(a, b *corev1.PersistentVolume) int {
 	}
 }
 
-// ExceedsLimit reports whether the volume of a released PV is deleted before its time, so that of
-// all that wait beside it at most a number of bytes does. The oldest are deleted first, and
-// one that is larger than the limit itself makes no other go.
-func ExceedsLimit(pv *corev1.PersistentVolume, trash []*corev1.PersistentVolume, limit int64) bool {
-	left := limit - BytesOf(pv)
-	for _, other := range trash {
-		isLater := other.Name != pv.Name && ComparesRelease(other, pv) > 0
-		if size := BytesOf(other); left >= 0 && size <= limit && isLater {
+// leastBound is how long a claim was bound for which a PV counts as one that some claim had.
+const leastBound = time.Minute
+
+// WasBound reports whether some claim had the volume of a released PV, for a minute. Whoever has a
+// token by which PVs are written can write one that names a deleted claim of any namespace: the
+// volume controller releases it at once (syncVolume). The API server writes both times.
+func WasBound(pv *corev1.PersistentVolume) bool {
+	at := pv.Status.LastPhaseTransitionTime
+	return at == nil || at.Sub(pv.CreationTimestamp.Time) >= leastBound
+}
+
+// BeyondLimit returns of the volumes that wait those which are deleted before their time, so that at
+// most a number of bytes waits. Those that were not bound are deleted first, then the oldest, and one
+// that is larger than the limit itself makes no other go.
+func BeyondLimit(trash []*corev1.PersistentVolume, limit int64) (due []*corev1.PersistentVolume) {
+	trash = slices.SortedFunc(slices.Values(trash), func(a, b *corev1.PersistentVolume) int {
+		if WasBound(a) != WasBound(b) {
+			return map[bool]int{true: -1, false: 1}[WasBound(a)]
+		}
+		return compareRelease(b, a)
+	})
+	left := limit
+	for _, pv := range trash {
+		switch size := BytesOf(pv); {
+		case size > limit:
+			due = append(due, pv)
+		case size > left:
+			due, left = append(due, pv), -1
+		default:
 			left -= size
 		}
 	}
-	return left < 0
+	return due
 }
 
 // BytesOf returns the capacity of a PV.

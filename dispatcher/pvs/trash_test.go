@@ -1,6 +1,7 @@
 package pvs_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -50,20 +51,37 @@ func TestTheOldestVolumesExceedALimit(t *testing.T) {
 		"one that is too large, and no other": {"a 1Gi 1, b 9Gi 2, c 2Gi 3", 4 * gi, "b"},
 		"the newest is too large":             {"a 1Gi 1, b 2Gi 2, c 9Gi 3", 4 * gi, "c"},
 		"the same second: the lower UID":      {"b 2Gi 1, a 2Gi 1, c 2Gi 1", 4 * gi, "a"},
-		"an unknown time counts as now":       {"a 2Gi, b 2Gi 1, c 2Gi 2", 4 * gi, "b"},
+		"an unknown time is the oldest":       {"b 2Gi, a 2Gi 1, c 2Gi 2", 4 * gi, "b"},
 		"sizes beyond all numbers":            {"a 8Ei 1, b 8Ei 2, c 8Ei 3", 1 << 62, "a b c"},
 		"the largest limit":                   {"a 8Ei 1, b 8Ei 2", 1<<63 - 1, "a"},
 	} {
 		trash := trashOf(t, strings.Split(test.trash, ",")...)
 		var gone []string
-		for _, pv := range trash {
-			if pvs.ExceedsLimit(pv, trash, test.limit) {
-				gone = append(gone, pv.Name)
-			}
+		for _, pv := range pvs.BeyondLimit(trash, test.limit) {
+			gone = append(gone, pv.Name)
 		}
+		slices.Sort(gone)
 		if got := strings.Join(gone, " "); got != test.gone {
 			t.Errorf("%s: %s", name, got)
 		}
+	}
+}
+
+// Such a PV may be forged, by whoever may write the PV of a claim of his own.
+func TestAVolumeThatWasNeverBoundMakesNoOtherGo(t *testing.T) {
+	trash := trashOf(t, "kept 2Gi 1", "forged 4Gi 900")
+	trash[1].CreationTimestamp = metav1.NewTime(trash[1].Status.LastPhaseTransitionTime.Add(-59 * time.Second))
+	for _, limit := range []int64{4 * gi, 5 * gi} {
+		if due := pvs.BeyondLimit(trash, limit); len(due) != 1 || due[0].Name != "forged" {
+			t.Errorf("the limit %d makes %v due", limit, due)
+		}
+	}
+	if due := pvs.BeyondLimit(trash, 6*gi); len(due) != 0 {
+		t.Errorf("%v is due", due)
+	}
+	trash[1].CreationTimestamp = metav1.NewTime(trash[1].CreationTimestamp.Add(-time.Second))
+	if due := pvs.BeyondLimit(trash, 5*gi); len(due) != 1 || due[0].Name != "kept" {
+		t.Errorf("of two that were bound %v is due", due)
 	}
 }
 

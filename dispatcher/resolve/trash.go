@@ -1,6 +1,7 @@
 package resolve
 
 import (
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
@@ -8,11 +9,16 @@ import (
 
 // Trash returns which released volumes of a config wait for their delete: as many as any of the
 // ConfigMaps keeps that the class has now, since a new one may stand beside the old one for a while,
-// or, without any, those that the revision keeps.
+// or that has the name of the revision's, which may have lost its label. Without any it is what the
+// revision keeps.
 func (f *Resolver) Trash(made config.Config) (t config.Trash, fault *field.Error) {
 	present := f.labelledFor(made.Source.Namespace, made.Source.Class)
-	if cm := f.presentFor(made.Source); cm != nil {
-		present = append(present, cm)
+	for _, cm := range []*corev1.ConfigMap{
+		f.presentFor(made.Source), f.Caches.Configs.Named(made.Source.Namespace + "/" + made.Source.Name),
+	} {
+		if cm != nil {
+			present = append(present, cm)
+		}
 	}
 	if len(present) == 0 {
 		return config.TrashOf(made.Source.Data)
