@@ -57,6 +57,38 @@ func TestTheManifestGivesWhatAnAuditReads(t *testing.T) {
 	}
 }
 
+// The page has the rights that the account needs beside these to list storages, and no others.
+func TestThePageGivesWhatAnAuditOfStoragesAsksFor(t *testing.T) {
+	inLab(t, nil, func(l *lab) {
+		l.ends(0, contract.EncodeListEnd(0), "")
+		if got, err := l.Look(l.t.Context(), run.Storages{All: true}); err != nil || len(got.Faults) > 0 {
+			l.t.Fatal(err, got.Faults)
+		}
+		l.started = nil
+		l.mustFail("has not ended") // it looks for events that say why
+		page, err := os.ReadFile("../../docs/audit.md")
+		if err != nil {
+			l.t.Fatal(err)
+		}
+		_, rights, _ := strings.Cut(string(page), "```yaml\napiVersion: rbac")
+		rights, _, _ = strings.Cut(rights, "```")
+		given := rulesIn(l.t, "apiVersion: rbac"+rights)
+		everywhere := rulesOf(l.t, "../../deploy/audit/audit.yaml")
+		var asked []string
+		for _, action := range l.client.Actions() {
+			resource := strings.TrimSuffix(action.GetResource().Resource+"/"+action.GetSubresource(), "/")
+			request := action.GetVerb() + " " + resource
+			if action.GetNamespace() == "flex-provisioner" && !slices.Contains(everywhere, request) {
+				asked = append(asked, request)
+			}
+		}
+		slices.Sort(asked)
+		if asked = slices.Compact(asked); !slices.Equal(asked, given) {
+			l.t.Errorf("the audit asks for\n%q, and the page gives\n%q", asked, given)
+		}
+	})
+}
+
 // rulesOf returns what the roles of a file allow, as requests.
 func rulesOf(t *testing.T, path string) []string {
 	t.Helper()
@@ -64,8 +96,13 @@ func rulesOf(t *testing.T, path string) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return rulesIn(t, string(text))
+}
+
+func rulesIn(t *testing.T, text string) []string {
+	t.Helper()
 	var out []string
-	for document := range strings.SplitSeq(string(text), "\n---\n") {
+	for document := range strings.SplitSeq(text, "\n---\n") {
 		var role rbacv1.ClusterRole
 		if err := yaml.Unmarshal([]byte(document), &role); err != nil {
 			t.Fatal(err)

@@ -97,6 +97,15 @@ func block(t *testing.T, page, text string) string {
 	return ""
 }
 
+// The chart has no value for an audit of storages: the page has the patch.
+func TestThePatchOfThePageLetsTheAuditListStorages(t *testing.T) {
+	text := strings.Replace(block(t, "docs/audit.md", "components: [../audit]"), ", audit-storage.yaml", "", 1)
+	made := fmt.Sprint(kustomize(t, text)["Deployment flex-system/flex-dispatcher-audit"])
+	if !strings.Contains(made, "args:[audit --watch --script-image=localhost/flex-shell:dev --storage]") {
+		t.Errorf("the audit is %s", made)
+	}
+}
+
 // With default values the policies and the roles are the texts that the project's tests attack, byte
 // for byte.
 func TestPoliciesAndRolesAreTheFilesOfTheBase(t *testing.T) {
