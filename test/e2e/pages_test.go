@@ -55,6 +55,7 @@ var answers = map[string]string{
 	"kubectl flex audit --storage=CLASS":                             "does not have list among its verbs",
 	"kubectl flex audit --storage=gold":                              "does not have list among its verbs",
 	"kubectl flex undelete NAMESPACE/CLAIM":                          "no PersistentVolume is Released",
+	"kubectl flex undelete PV":                                       "only a volume that is Released can be given to a claim",
 	"kubectl flex status gold --volumes":                             "does not have list among its verbs",
 	"kubectl flex uninstall":                                         "run the command again with --yes",
 	// The lab has no audit of its own.
