@@ -67,7 +67,7 @@ func TestTheOldestVolumesExceedALimit(t *testing.T) {
 	}
 }
 
-// Such a PV may be forged, by whoever may write the PV of a claim of his own.
+// Such a PV may be forged, by whoever may write the PV of one claim.
 func TestAVolumeThatWasNeverBoundMakesNoOtherGo(t *testing.T) {
 	trash := trashOf(t, "kept 2Gi 1", "forged 4Gi 900")
 	trash[1].CreationTimestamp = metav1.NewTime(trash[1].Status.LastPhaseTransitionTime.Add(-59 * time.Second))

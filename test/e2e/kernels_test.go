@@ -105,7 +105,7 @@ func TestKernelConformOfXFS(t *testing.T) {
 	w := newWorld(t, "conform")
 	w.hasXFS()
 	w.apply("xfs")
-	w.mustKeep("xfs", map[string]string{"not claimed": "list secret batch clone quiet", "not provoked": "bad-credentials"},
+	w.mustKeep("xfs", map[string]string{"not claimed": "secret batch clone quiet", "not provoked": "bad-credentials"},
 		"--size=64Mi", "--kills=1", w.provoked(block+noBase+full))
 	w.hasNoXFSVolume()
 }
