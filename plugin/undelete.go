@@ -55,8 +55,8 @@ func undeleteCommand() *cobra.Command {
 
 // Undelete gives the volume of a PV, or of a deleted claim, to a new claim, and returns both names.
 func Undelete(ctx context.Context, client kubernetes.Interface, name, to string) (string, types.NamespacedName, error) {
-	isNamed := to != ""
-	if name = strings.TrimPrefix(name, "pv/"); to == "" && strings.Contains(name, "/") {
+	own := to == "" // its claim has the name that it had
+	if name = strings.TrimPrefix(name, "pv/"); own && strings.Contains(name, "/") {
 		to = name
 	}
 	claim, err := claimNamed(to)
@@ -71,11 +71,8 @@ func Undelete(ctx context.Context, client kubernetes.Interface, name, to string)
 	if err != nil {
 		return "", claim, err
 	}
-	if ref := pv.Spec.ClaimRef; to == "" && ref != nil {
-		claim = types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}
-	}
-	if !isNamed {
-		err = whyNotItsNamespace(ctx, client, pv, claim.Namespace)
+	if own {
+		claim, err = itsClaim(ctx, client, pv, claim)
 	}
 	if err == nil {
 		err = admin.Undelete(ctx, client, pv, all.Items, claim)
@@ -84,6 +81,15 @@ func Undelete(ctx context.Context, client kubernetes.Interface, name, to string)
 		return "", claim, fmt.Errorf("the PersistentVolume %s: %w", pv.Name, err)
 	}
 	return pv.Name, claim, nil
+}
+
+// itsClaim returns the claim that is asked for, or else the deleted one of a PV, which can be created
+// again.
+func itsClaim(ctx context.Context, client kubernetes.Interface, pv *corev1.PersistentVolume, claim types.NamespacedName) (types.NamespacedName, error) {
+	if ref := pv.Spec.ClaimRef; claim.Name == "" && ref != nil {
+		claim = types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}
+	}
+	return claim, whyNotItsNamespace(ctx, client, pv, claim.Namespace)
 }
 
 // whyNotItsNamespace returns an error if the namespace is another one of that name than the deleted

@@ -21,14 +21,10 @@ import (
 )
 
 // observeKept notes until when the volume of a released PV waits for its delete. A value that cannot
-// be read is a problem: without it the volume would be deleted at once. A volume that no claim got, as
-// its own was bound to another one, has no data.
+// be read is a problem: without it the volume would be deleted at once.
 func (b *Observer) observeKept(_ context.Context, _ cluster.Reader, o *Observation) error {
 	vol, t := &o.View.Volume, &o.Delete.Target
-	if vol.Use != decide.Released || !vol.PolicyDelete || t.Problem != nil || o.View.IsDeleteBegun() {
-		return nil
-	}
-	if o.View.Claim == decide.ClaimBoundElsewhere && o.PV.Spec.ClaimRef.UID == o.UID {
+	if vol.Use != decide.Released || !vol.PolicyDelete || t.Problem != nil || o.View.IsDeleteBegun() || o.isSpare() {
 		return nil
 	}
 	trash, fault := b.Trash(o.Delete.Config)
@@ -50,6 +46,12 @@ func (b *Observer) observeKept(_ context.Context, _ cluster.Reader, o *Observati
 		vol.KeptUntil, o.KeepLimit = until, trash.Limit
 	}
 	return nil
+}
+
+// isSpare reports whether no claim got the volume, since its own was bound to another one. It has no
+// data.
+func (o *Observation) isSpare() bool {
+	return o.View.Claim == decide.ClaimBoundElsewhere && o.PV.Spec.ClaimRef.UID == o.UID
 }
 
 // observeTrash notes what the deletes of volumes that wait would free, if a run has found no room.

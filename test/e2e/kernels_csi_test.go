@@ -33,17 +33,23 @@ func (i image) unmapped(device string) {
 	i.w.onGuest("umount " + device + "; echo " + strings.TrimPrefix(device, "/dev/rbd") + " >/sys/bus/rbd/remove_single_major")
 }
 
-// mustServeAKernel is that node9 writes to the claim's image, which grows while it is mounted.
-func (i image) mustServeAKernel(claim *corev1.PersistentVolumeClaim) {
+// mustServeAKernel is that node9 writes to the image. It returns the mounted device.
+func (i image) mustServeAKernel() (device string) {
 	w := i.w
 	w.t.Helper()
-	var device string
 	w.whenDone(func() { w.onGuest("umount /mnt/image 2>/dev/null || true") })
 	w.step("mounted by the kernel, written", func() {
 		device = i.mapped()
 		w.onGuest("mkfs.ext4 -q " + device + "; mkdir -p /mnt/image; mount " + device + " /mnt/image; " +
 			"echo of node9 >/mnt/image/file; sync")
 	})
+	return device
+}
+
+// mustGrow is that the claim's image grows while it is mounted.
+func (i image) mustGrow(claim *corev1.PersistentVolumeClaim, device string) {
+	w := i.w
+	w.t.Helper()
 	w.step("grown", func() {
 		w.ask(claim, "2Gi")
 		w.eventually(toMount, "the kernel to see 2 GiB", func(ctx context.Context) error {
@@ -56,7 +62,6 @@ func (i image) mustServeAKernel(claim *corev1.PersistentVolumeClaim) {
 		size := w.onGuest("resize2fs " + device + " 2>/dev/null; df --output=size -BM /mnt/image | tail -n 1")
 		contains(w.t, "the size in MiB that df shows", size, "19")
 	})
-	i.unmapped(device)
 }
 
 // TestKernelRecipeCephRBD is the recipe docs/recipes/ceph-rbd.md with the client of the kernel.
@@ -72,7 +77,9 @@ func TestKernelRecipeCephRBD(t *testing.T) {
 	claim := w.claim(w.ns, "data")
 	var i image
 	w.step("provisioned", func() { i = w.image(claim) })
-	i.mustServeAKernel(claim)
+	device := i.mustServeAKernel()
+	i.mustGrow(claim, device)
+	i.unmapped(device)
 	w.step("cloned", func() {
 		clone := w.image(w.claim(w.ns, "clone", ofSize("2Gi"), from("data")))
 		device := clone.mapped()
@@ -85,10 +92,10 @@ func TestKernelRecipeCephRBD(t *testing.T) {
 // TestKernelCinderRBD is a volume of Cinder's driver for Ceph.
 func TestKernelCinderRBD(t *testing.T) {
 	w := newWorld(t, "cinder-rbd")
-	claim := w.claim(w.cephClass(expandable), "data")
+	claim := w.claim(w.cephClass(), "data")
 	var i image
 	w.step("provisioned", func() { i = w.image(claim) })
-	i.mustServeAKernel(claim)
+	i.unmapped(i.mustServeAKernel())
 	w.step("deleted", func() { w.deletesAllOfCeph(i.pool) })
 }
 
