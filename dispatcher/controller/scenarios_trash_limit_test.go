@@ -31,6 +31,7 @@ func (w *world) trash(sizes ...string) (claims []*corev1.PersistentVolumeClaim) 
 		w.Until(name+" is bound", time.Minute, w.IsBound(name))
 		claims = append(claims, claim)
 	}
+	w.Advance(time.Minute) // what was bound for less goes first
 	for _, claim := range claims {
 		fakecluster.Delete(w, fakecluster.User, claim)
 		w.Advance(time.Minute)
@@ -118,7 +119,7 @@ func TestALimitOfTheTrashCountsWhatANamespaceCouldGetBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.Until("it is deleted", time.Minute, func() bool { return w.PVOf(more[0]) == nil })
-		last := w.trash("3Gi")
+		last := w.trash("1Gi") // too small for the claim that comes then
 		w.mustHold("beside one that was emptied", kept[0], kept[1], last[0])
 		fakecluster.Update(w, fakecluster.Admin, w.PVOf(last[0]), func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef = nil })
 		again := w.trash("3Gi")

@@ -132,6 +132,7 @@ func TestTheTrashOfANamespaceIsLimited(t *testing.T) {
 		w.read(claim, "node1", "echo kept >/data/file")
 		claims, pvs = append(claims, claim), append(pvs, w.bound(claim))
 	}
+	time.Sleep(time.Minute) // what was bound for less goes first
 	for i := range 3 {
 		w.deleteClaim(claims[i])
 		w.claimGone(claims[i])
