@@ -64,7 +64,7 @@ const (
 // recipes are all ConfigMaps of configmaps, as a test without the lab finds.
 var recipes = []recipe{
 	{config: "proprietary", notServed: "its image is a vendor's own"},
-	{config: "xfs", notServed: "the kernel of the lab has no quotas of XFS: TestKernelConformOfXFS has one"},
+	{config: "xfs", notServed: "the kernel of the lab has no quotas of XFS"},
 	{config: "cinder-iscsi", size: "1Gi", provoke: ofCinder, notClaimed: "clone", notProvoked: "bad-credentials"},
 	{
 		config: "cinder-flexvolume", size: "1Gi", provoke: ofCinder, notClaimed: "expand expand-killed clone", notProvoked: "bad-credentials",

@@ -100,16 +100,6 @@ func TestKernelXFS(t *testing.T) {
 	})
 }
 
-// TestKernelConformOfXFS is what kubectl flex conform finds of the recipe.
-func TestKernelConformOfXFS(t *testing.T) {
-	w := newWorld(t, "conform")
-	w.hasXFS()
-	w.apply("xfs")
-	w.mustKeep("xfs", map[string]string{"not claimed": "secret batch clone quiet", "not provoked": "bad-credentials"},
-		"--size=64Mi", "--kills=1", w.provoked(block+noBase+full))
-	w.hasNoXFSVolume()
-}
-
 func (w *world) hasNoXFSVolume() {
 	w.t.Helper()
 	left := w.onGuest("cd /var/lib/flex-volumes; find . | sort; xfs_quota -x -c 'report -p -N' .")
@@ -133,11 +123,12 @@ func (w *world) mustRepeat(class string, changes ...func(*corev1.PersistentVolum
 	w.onGuest("! systemctl -q is-active killer")
 }
 
-// killsARun has node9 kill the next run on it. A run has ended before a command from here is there.
+// killsARun has node9 kill the script of the next run on it: a run has ended before a command from
+// here is there.
 func (w *world) killsARun() {
 	w.t.Helper()
 	w.onGuest(`systemd-run -q --collect --unit=killer timeout 600 \
-		sh -c "until pkill -KILL -f '^flex each'; do :; done"`)
+		sh -c "until pkill -KILL -f '^/bin/bash /etc/flex/script'; do :; done"`)
 }
 
 // hasMetric waits until the kubelet of node9 says this of a claim's volume, which it looks at once a
