@@ -94,10 +94,14 @@ func WasBound(pv *corev1.PersistentVolume) bool {
 // that is larger than the limit itself makes no other go.
 func BeyondLimit(trash []*corev1.PersistentVolume, limit int64) (due []*corev1.PersistentVolume) {
 	trash = slices.SortedFunc(slices.Values(trash), func(a, b *corev1.PersistentVolume) int {
-		if WasBound(a) != WasBound(b) {
-			return map[bool]int{true: -1, false: 1}[WasBound(a)]
+		switch {
+		case WasBound(a) == WasBound(b):
+			return compareRelease(b, a)
+		case WasBound(a):
+			return -1
+		default:
+			return 1
 		}
-		return compareRelease(b, a)
 	})
 	left := limit
 	for _, pv := range trash {
