@@ -12,8 +12,8 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
-	"github.com/flex-provisioner/flex-provisioner/internal/fixture"
 	"github.com/flex-provisioner/flex-provisioner/plugin"
+	"github.com/flex-provisioner/flex-provisioner/test/fixture"
 )
 
 // The page shows what the command prints. The picture of it is made of the page.

@@ -7,7 +7,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
-	"github.com/flex-provisioner/flex-provisioner/internal/fixture"
+	"github.com/flex-provisioner/flex-provisioner/test/fixture"
 )
 
 // The first claim of a batch waits for the outcomes of all.

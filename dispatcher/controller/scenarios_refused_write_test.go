@@ -17,7 +17,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
-	"github.com/flex-provisioner/flex-provisioner/internal/fixture"
+	"github.com/flex-provisioner/flex-provisioner/test/fixture"
 )
 
 // mostWrites is how many writes that are refused or stripped the dispatcher may try in an hour:

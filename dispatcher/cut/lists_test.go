@@ -12,7 +12,7 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
-	"github.com/flex-provisioner/flex-provisioner/internal/fixture"
+	"github.com/flex-provisioner/flex-provisioner/test/fixture"
 )
 
 // long fills every list, map and text below a value: the lists with so many entries, and those in

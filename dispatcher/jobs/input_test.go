@@ -12,9 +12,9 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
-	"github.com/flex-provisioner/flex-provisioner/internal/fixture"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/input"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
+	"github.com/flex-provisioner/flex-provisioner/test/fixture"
 )
 
 // cinder returns a config that cinder-provisioner accepts.

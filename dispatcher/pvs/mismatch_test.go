@@ -11,7 +11,7 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
-	"github.com/flex-provisioner/flex-provisioner/internal/fixture"
+	"github.com/flex-provisioner/flex-provisioner/test/fixture"
 )
 
 // size returns a change that gives a PV another capacity.

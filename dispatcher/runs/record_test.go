@@ -11,7 +11,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
-	"github.com/flex-provisioner/flex-provisioner/internal/fixture"
+	"github.com/flex-provisioner/flex-provisioner/test/fixture"
 )
 
 func TestRecordOfReadsBackWhatBuildWrote(t *testing.T) {

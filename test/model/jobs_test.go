@@ -16,7 +16,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
-	"github.com/flex-provisioner/flex-provisioner/internal/fixture"
+	"github.com/flex-provisioner/flex-provisioner/test/fixture"
 )
 
 var verbs = map[verb]contract.Verb{provision: contract.Provision, remove: contract.Delete, expand: contract.Expand}
