@@ -14,7 +14,7 @@ BINARIES := flex-dispatcher cinder-provisioner flex kubectl-flex
 BIN := bin
 TOOL := go tool -modfile=tools.mod
 # The packages whose code shares memory between goroutines. The race detector has nothing to find in the others, and slows them down five times.
-SHARES_MEMORY = $(sort $(dir $(shell grep -rlE '^\s+go \w|\bsync\.|\batomic\.' --include='*.go' --exclude='*_test.go' --exclude-dir={test,hack,fakecluster,cindertest} .)))
+SHARES_MEMORY = $(sort $(dir $(shell grep -rlE '^\s+go \w|\bsync\.|\batomic\.' --include='*.go' --exclude='*_test.go' --exclude-dir={test,hack,fakecluster} .)))
 # The tests of these packages that are about concurrency, by their names. make test leaves out those that try every kill point, or that simulate hours. make race has all of them.
 AT_ONCE := AtOnce|Batch|Burst|Cache|HoldUp|Leader|Panic|Replica|Restart|Slot|Stop|Watch
 # A test is over before its garbage matters.

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
-	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder/cindertest"
+	"github.com/flex-provisioner/flex-provisioner/test/cindertest"
 )
 
 // orders are all requests of a run that change something, by how the class has volumes exported.

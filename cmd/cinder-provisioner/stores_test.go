@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
-	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder/cindertest"
+	"github.com/flex-provisioner/flex-provisioner/test/cindertest"
 )
 
 // store is a Cinder, read by plain HTTP.

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder/cindertest"
+	"github.com/flex-provisioner/flex-provisioner/test/cindertest"
 )
 
 // captured is a request and its answer, as a real Cinder (Zed, noauth, tgt) gave it.

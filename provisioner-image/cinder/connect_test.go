@@ -14,9 +14,9 @@ import (
 	"testing"
 
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder"
-	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder/cindertest"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/credentials"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
+	"github.com/flex-provisioner/flex-provisioner/test/cindertest"
 )
 
 func keystone(t *testing.T) (*cindertest.Keystone, *cindertest.Server) {

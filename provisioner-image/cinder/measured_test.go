@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder/cindertest"
+	"github.com/flex-provisioner/flex-provisioner/test/cindertest"
 )
 
 // measured is a request, and how Cinder 17, 21, 26, 28 and 29 have answered it (noauth, tgt).

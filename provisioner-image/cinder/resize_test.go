@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder"
-	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder/cindertest"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
+	"github.com/flex-provisioner/flex-provisioner/test/cindertest"
 )
 
 // sizes are the ways in which Cinder refuses a volume of 3 GiB.

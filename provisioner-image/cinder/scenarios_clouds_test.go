@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder/cindertest"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/credentials"
+	"github.com/flex-provisioner/flex-provisioner/test/cindertest"
 )
 
 // The lab's clouds.yaml, beside the openrc file, has a password and an application credential.

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder"
-	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder/cindertest"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/credentials"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
+	"github.com/flex-provisioner/flex-provisioner/test/cindertest"
 )
 
 const uid = "8d5a6f3c-1f0e-4c11-9a55-0d8f6a3c1b2e"

@@ -12,7 +12,7 @@ import (
 	kubetesting "k8s.io/client-go/testing"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
-	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder/cindertest"
+	"github.com/flex-provisioner/flex-provisioner/test/cindertest"
 )
 
 const otherUID = "11111111-1f0e-4c11-9a55-0d8f6a3c1b2e"

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
-	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder/cindertest"
+	"github.com/flex-provisioner/flex-provisioner/test/cindertest"
 )
 
 // Each answer of Cinder to a create becomes an exit code and one sentence with the request ID.

@@ -16,8 +16,8 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder"
-	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder/cindertest"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
+	"github.com/flex-provisioner/flex-provisioner/test/cindertest"
 )
 
 // newBatchWorld returns a world with room for many claims.

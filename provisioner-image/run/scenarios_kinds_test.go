@@ -7,8 +7,8 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder"
-	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder/cindertest"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
+	"github.com/flex-provisioner/flex-provisioner/test/cindertest"
 )
 
 // A claim of each kind of connection is provisioned and deleted, with every method of exporting a

@@ -3,7 +3,7 @@ package main
 import (
 	"testing"
 
-	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder/cindertest"
+	"github.com/flex-provisioner/flex-provisioner/test/cindertest"
 )
 
 // Every round leaves the Cinder as it was, also one whose volumes are refused in the middle.
