@@ -89,6 +89,16 @@ func dependOn(t *testing.T, p goPackage) {
 // graph is what each package imports. It is written one package a line: "dispatcher/decide: contract dispatcher/config".
 type graph map[string][]string
 
+// importGraph returns what each package imports.
+func importGraph(t *testing.T) graph {
+	t.Helper()
+	code := graph{}
+	for _, p := range listPackages(t) {
+		code[p.short(p.ImportPath)] = p.imports()
+	}
+	return code
+}
+
 func (g graph) line(name string) string {
 	return strings.TrimSpace(name + ": " + strings.Join(g[name], " "))
 }
@@ -164,13 +174,41 @@ func TestPackagesImportWhatArchitectureAllows(t *testing.T) {
 	if !found {
 		t.Fatalf("%s has no fenced block under %q", architecture, importsHeader)
 	}
-	code := graph{}
-	for _, p := range listPackages(t) {
-		code[p.short(p.ImportPath)] = p.imports()
-	}
 	written, wrong := parseGraph(block)
-	for _, change := range append(wrong, compareGraphs(code, written)...) {
+	for _, change := range append(wrong, compareGraphs(importGraph(t), written)...) {
 		t.Errorf("%s, %q: %s", architecture, importsHeader, change)
+	}
+}
+
+// TestNoPackageImportsTest keeps what is not product out of the product: what stands under test is
+// imported from there, and by files of tests.
+func TestNoPackageImportsTest(t *testing.T) {
+	for _, wrong := range importsOfTest(importGraph(t)) {
+		t.Error(wrong)
+	}
+}
+
+// importsOfTest returns the imports of packages under test by packages that are not.
+func importsOfTest(code graph) []string {
+	var out []string
+	for name, imports := range code {
+		for _, imported := range imports {
+			if !isUnderTest(name) && isUnderTest(imported) {
+				out = append(out, name+" imports "+imported+", which is not product")
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+func isUnderTest(name string) bool { return name == "test" || strings.HasPrefix(name, "test/") }
+
+func TestImportsOfTestAreReported(t *testing.T) {
+	got := importsOfTest(graph{"try": {"test/fake", "testing"}, "test/sim": {"test/fake", "try"}, "test/fake": nil, "testing": {"test"}})
+	want := []string{"testing imports test, which is not product", "try imports test/fake, which is not product"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 
