@@ -47,7 +47,7 @@ func (k *Container) Env() map[string]string {
 }
 
 // Verb returns the verb that it is called with.
-func (k *Container) Verb() contract.Verb { return contract.Verb(verbOf(&k.Pod.Spec)) }
+func (k *Container) Verb() contract.Verb { return contract.Verb(VerbOf(&k.Pod.Spec)) }
 
 // Request waits until a move lets the container make a request. It returns an error if the
 // container was killed.

@@ -6,7 +6,7 @@
 // A test lives in a bubble of testing/synctest. Time is fake, and only passes in [Cluster.Until]
 // and [Cluster.Advance]: they wait until every dispatcher has nothing left to do, let everything
 // else move once, and go on; when nothing moves, time does. The history of all that was written is
-// kept, and [Cluster.CheckInvariants] replays it. A simulation steps through a cluster instead
+// kept, and the package test/invariants replays it. A simulation steps through a cluster instead
 // ([Cluster.Step]): it chooses one of its [Cluster.Moves] at a time, and sleeps when time is to
 // pass.
 //

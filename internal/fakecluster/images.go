@@ -105,7 +105,7 @@ func (c *Cluster) runsOf(pod *corev1.Pod) []*Run {
 	for i, request := range in.requests {
 		r := &Run{
 			Pod: pod, Image: pod.Spec.Containers[0].Image, At: c.clock.Now(),
-			Verb: contract.Verb(verbOf(&pod.Spec)), Request: request, PV: in.pvs[i], Number: 1, cluster: c,
+			Verb: contract.Verb(VerbOf(&pod.Spec)), Request: request, PV: in.pvs[i], Number: 1, cluster: c,
 		}
 		for _, earlier := range c.Runs {
 			if earlier.Verb == r.Verb && earlier.Request.UID == request.UID {

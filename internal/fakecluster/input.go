@@ -6,6 +6,7 @@ import (
 	"path"
 	"strings"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -64,8 +65,8 @@ func file(meta *metav1.ObjectMeta, spec *corev1.PodSpec, name string) string {
 	return ""
 }
 
-// membersOf returns the UIDs of the claims that a pod is for, in order.
-func (c *Cluster) membersOf(pod *corev1.Pod) []string {
+// MembersOf returns the UIDs of the claims that a pod is for, in order.
+func (c *Cluster) MembersOf(pod *corev1.Pod) []string {
 	if known, found := c.members[pod.UID]; found {
 		return known
 	}
@@ -77,8 +78,22 @@ func (c *Cluster) membersOf(pod *corev1.Pod) []string {
 	return uids
 }
 
-// verbOf returns the verb that a container is called with, its last argument.
-func verbOf(spec *corev1.PodSpec) string {
+// UIDsOf returns the UIDs of the claims that a Job is for, in order. It has none if the dispatcher
+// has not made it.
+func UIDsOf(job *batchv1.Job) []string {
+	in, err := readInput(&job.Spec.Template.ObjectMeta, &job.Spec.Template.Spec)
+	if err != nil {
+		return nil
+	}
+	var uids []string
+	for _, request := range in.requests {
+		uids = append(uids, request.UID)
+	}
+	return uids
+}
+
+// VerbOf returns the verb that a container is called with, its last argument.
+func VerbOf(spec *corev1.PodSpec) string {
 	for _, container := range spec.Containers {
 		if n := len(container.Args); container.Name == contract.Container && n > 0 {
 			return container.Args[n-1]

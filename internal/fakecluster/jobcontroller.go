@@ -76,7 +76,7 @@ func (c *Cluster) manage(job *batchv1.Job) {
 // isUncounted reports whether the Job controller never counts a pod: it has ended without that
 // controller's finalizer.
 func (c *Cluster) isUncounted(pod *corev1.Pod) bool {
-	return c.Worlds.ReplacesVanishedPods && hasEnded(pod) && !slices.Contains(pod.Finalizers, batchv1.JobTrackingFinalizer)
+	return c.Worlds.ReplacesVanishedPods && HasEnded(pod) && !slices.Contains(pod.Finalizers, batchv1.JobTrackingFinalizer)
 }
 
 // follow sets how a Job finished by its pod.
@@ -169,7 +169,7 @@ func (c *Cluster) collect(pod *corev1.Pod) {
 	if orphan || slices.Contains(job.Finalizers, metav1.FinalizerDeleteDependents) {
 		Delete(c, KubeControllerManager, pod)
 	}
-	counted := hasEnded(pod) && (orphan || FinishedCondition(job) != nil)
+	counted := HasEnded(pod) && (orphan || FinishedCondition(job) != nil)
 	if counted || found && job.DeletionTimestamp != nil {
 		c.unprotect(pod, batchv1.JobTrackingFinalizer)
 	}
@@ -181,7 +181,8 @@ func (c *Cluster) podsOf(job *batchv1.Job) []*corev1.Pod {
 	})
 }
 
-func hasEnded(pod *corev1.Pod) bool {
+// HasEnded reports whether a pod has come to its end.
+func HasEnded(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
@@ -195,7 +196,7 @@ func isDisrupted(pod *corev1.Pod) bool {
 func (c *Cluster) CreatedJobs(verb contract.Verb) []Change {
 	var out []Change
 	for _, change := range c.Server.History() {
-		if job, ok := change.Now.(*batchv1.Job); ok && change.Verb == "create" && (verb == "" || verbOf(&job.Spec.Template.Spec) == string(verb)) {
+		if job, ok := change.Now.(*batchv1.Job); ok && change.Verb == "create" && (verb == "" || VerbOf(&job.Spec.Template.Spec) == string(verb)) {
 			out = append(out, change)
 		}
 	}

@@ -23,7 +23,7 @@ func (c *Cluster) runKubelets() {
 	c.runPhases()
 	c.stopOrphans()
 	for _, pod := range shared[*corev1.Pod](c) {
-		if !hasEnded(pod) && !c.isSilent(pod) {
+		if !HasEnded(pod) && !c.isSilent(pod) {
 			c.moveOn(pod)
 		}
 	}
@@ -53,12 +53,12 @@ func (c *Cluster) moveOn(pod *corev1.Pod) {
 
 // checkAlone checks that no two runs of a claim overlap. A list is of no claim.
 func (c *Cluster) checkAlone(pod *corev1.Pod) {
-	if verbOf(&pod.Spec) == string(contract.List) {
+	if VerbOf(&pod.Spec) == string(contract.List) {
 		return
 	}
 	for _, other := range c.AtWork() {
-		for _, uid := range c.membersOf(pod) {
-			if slices.Contains(c.membersOf(other), uid) {
+		for _, uid := range c.MembersOf(pod) {
+			if slices.Contains(c.MembersOf(other), uid) {
 				c.T.Errorf("%s starts while %s runs", pod.Name, other.Name)
 			}
 		}

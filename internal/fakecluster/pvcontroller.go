@@ -23,7 +23,8 @@ const (
 	// AnnBindCompleted says that a claim was bound, also if it names no volume any more.
 	AnnBindCompleted = "pv.kubernetes.io/bind-completed"
 
-	annBetaStorageProvisioner = "volume.beta.kubernetes.io/storage-provisioner"
+	// AnnBetaStorageProvisioner is the older name of AnnStorageProvisioner. Both are written.
+	AnnBetaStorageProvisioner = "volume.beta.kubernetes.io/storage-provisioner"
 )
 
 // runPVController is the PV controller with both protection controllers, as far as the dispatcher
@@ -123,7 +124,7 @@ func (c *Cluster) askProvisioner(claim *corev1.PersistentVolumeClaim) {
 	}
 	set(c, KubeControllerManager, claim, func(claim *corev1.PersistentVolumeClaim) {
 		Annotate(claim, AnnStorageProvisioner, class.Provisioner)
-		Annotate(claim, annBetaStorageProvisioner, class.Provisioner)
+		Annotate(claim, AnnBetaStorageProvisioner, class.Provisioner)
 	})
 }
 

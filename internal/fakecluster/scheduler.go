@@ -40,7 +40,7 @@ func (c *Cluster) selectNode(claim *corev1.PersistentVolumeClaim) {
 // assignNode gives a pod that is about to be written a node: any, unless it must go to some. A pod
 // with a scheduling gate gets none.
 func (c *Cluster) assignNode(pod *corev1.Pod) {
-	if isGated(pod) {
+	if IsGated(pod) {
 		pod.Status.Conditions = []corev1.PodCondition{{
 			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonSchedulingGated, Message: "Scheduling is blocked due to non-empty scheduling gates",
 		}}
@@ -78,7 +78,8 @@ func (c *Cluster) takesPods(node string) bool {
 	return !c.isDead(node) && (c.Cordoned == "" || !strings.HasPrefix(node, c.Cordoned))
 }
 
-func isGated(pod *corev1.Pod) bool { return len(pod.Spec.SchedulingGates) > 0 }
+// IsGated reports whether a pod has a scheduling gate.
+func IsGated(pod *corev1.Pod) bool { return len(pod.Spec.SchedulingGates) > 0 }
 
 // schedule tries again to place a pod. One that is deleted meanwhile is ended by the garbage
 // collector of pods.

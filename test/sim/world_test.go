@@ -19,6 +19,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/controller"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
+	"github.com/flex-provisioner/flex-provisioner/test/invariants"
 )
 
 // TestMain takes away what client-go does with the errors of watches: it waits between two of them,
@@ -130,7 +131,7 @@ func simulate(t *testing.T, seed uint64) (w *world) {
 			w.endAll()
 		}
 		w.countReached()
-		w.CheckInvariants()
+		invariants.Check(w.Cluster)
 		over = true
 	})
 	return w

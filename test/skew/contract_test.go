@@ -7,6 +7,7 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
+	"github.com/flex-provisioner/flex-provisioner/test/invariants"
 )
 
 // aLaterRelease is an image of a later release: its results have fields that this dispatcher does
@@ -39,7 +40,7 @@ func TestAnImageOfALaterReleaseIsServed(t *testing.T) {
 				w.MustContain("PersistentVolumeClaim/data-1", "ProvisioningFailed", []string{"of a later release"})
 				w.checkRest()
 				w.endAll()
-				w.CheckInvariants()
+				invariants.Check(w.Cluster)
 			})
 		})
 	}

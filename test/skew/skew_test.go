@@ -26,6 +26,7 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
+	"github.com/flex-provisioner/flex-provisioner/test/invariants"
 )
 
 var (
@@ -119,7 +120,7 @@ func serveFrom(t fakecluster.T, past *past, writes int, downtime time.Duration) 
 		w.Until("every claim is served, or says why it is not", restWithin, w.isAtRest)
 		w.checkRest()
 		w.endAll()
-		w.CheckInvariants()
+		invariants.Check(w.Cluster)
 		if w.T.Failed() {
 			w.T.Logf("%s after %d writes, the last one: %s\n%s", past.Story, writes, past.Changes[writes-1].title(), w.Story())
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/test/invariants"
 )
 
 // happened lets a story happen, from an empty cluster to its end.
@@ -20,7 +21,7 @@ func happened(t *testing.T, s story) (p *past) {
 		w.stepped = true
 		w.Step(func(int) int { return 0 })
 		s.tell(w)
-		w.CheckInvariants()
+		invariants.Check(w.Cluster)
 		p = w.past()
 	})
 	if p == nil {

@@ -9,6 +9,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
+	"github.com/flex-provisioner/flex-provisioner/test/invariants"
 )
 
 // parallel holds which tests run in parallel: a test may say so only once, and may use several
@@ -26,7 +27,7 @@ func Test(t *testing.T, newDispatcher fakecluster.NewDispatcher, test func(*fake
 		c := fakecluster.New(t, clock.RealClock{}, synctest.Wait, newDispatcher)
 		defer c.Stop()
 		test(c)
-		c.CheckInvariants()
+		invariants.Check(c)
 		if t.Failed() {
 			t.Log(c.Story())
 		}

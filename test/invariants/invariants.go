@@ -1,4 +1,6 @@
-package fakecluster
+// Package invariants checks what was written in a cluster in memory, whatever a test is about.
+// Start reading at [Check].
+package invariants
 
 import (
 	"slices"
@@ -12,18 +14,23 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
+	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 	"github.com/flex-provisioner/flex-provisioner/internal/policies"
 )
 
-// CheckInvariants replays all that was written and checks at every step what must hold whatever a
-// test is about.
-func (c *Cluster) CheckInvariants() {
+// Check replays all that was written and checks at every step what must hold whatever a test is
+// about.
+func Check(c *fakecluster.Cluster) {
 	c.T.Helper()
-	c.checkSizes()
-	c.checkPanics()
-	r := &replay{c: c, jobs: map[string][]Key{}, now: map[Key]Object{}, pods: map[Key][]Key{}, claims: map[string]Key{}, retained: map[string]time.Time{}, used: map[string]bool{}, served: map[[2]string]bool{}}
+	checkSizes(c)
+	checkPanics(c)
+	r := &replay{
+		c: c, now: map[key]fakecluster.Object{},
+		jobs: map[string][]key{}, pods: map[key][]key{}, claims: map[string]key{},
+		retained: map[string]time.Time{}, used: map[string]bool{}, served: map[[2]string]bool{},
+	}
 	for _, change := range c.Server.History() {
-		if change.By == DispatcherName {
+		if change.By == fakecluster.DispatcherName {
 			r.checkAdmitted(change)
 			r.checkWrite(change)
 		}
@@ -31,13 +38,15 @@ func (c *Cluster) CheckInvariants() {
 	}
 }
 
+type key = fakecluster.Key
+
 // replay is the state of the cluster at one point of its history.
 type replay struct {
-	c      *Cluster
-	now    map[Key]Object
-	jobs   map[string][]Key // of a claim, by its UID
-	pods   map[Key][]Key    // of a Job
-	claims map[string]Key   // by UID
+	c      *fakecluster.Cluster
+	now    map[key]fakecluster.Object
+	jobs   map[string][]key // of a claim, by its UID
+	pods   map[key][]key    // of a Job
+	claims map[string]key   // by UID
 	// retained says since when a PV has the policy Retain, or had it when it was deleted, by name.
 	retained map[string]time.Time
 	// used are the PVs that were bound: only in these there can be data.
@@ -47,24 +56,24 @@ type replay struct {
 	served map[[2]string]bool
 }
 
-func (r *replay) follow(change Change) {
+func (r *replay) follow(change fakecluster.Change) {
 	r.now[change.Key] = change.Now
 	r.followPolicy(change)
 	switch obj := change.Now.(type) {
 	case *batchv1.Job:
 		if change.Verb == "create" {
-			for _, uid := range uidsOf(obj) {
+			for _, uid := range fakecluster.UIDsOf(obj) {
 				r.jobs[uid] = append(r.jobs[uid], change.Key)
 				r.followRevision(uid, obj)
 			}
 		}
 	case *corev1.Pod:
 		if change.Verb == "create" {
-			at := Key{"jobs", change.Namespace, obj.Labels[batchv1.JobNameLabel]}
+			at := jobOf(obj)
 			r.pods[at] = append(r.pods[at], change.Key)
 		}
 	case *corev1.PersistentVolume:
-		if change.By == Admin {
+		if change.By == fakecluster.Admin {
 			r.served[[2]string{strings.TrimPrefix(obj.Name, contract.PVName("")), config.NameOfRevision(obj.Annotations[contract.AnnRevision])}] = true
 		}
 	case *corev1.PersistentVolumeClaim:
@@ -77,7 +86,7 @@ func (r *replay) follow(change Change) {
 // else writes there does not count.
 func (r *replay) followRevision(uid string, job *batchv1.Job) {
 	of := [2]string{uid, config.NameOfRevision(job.Annotations[contract.AnnRevision])}
-	switch verb := verbOf(&job.Spec.Template.Spec); {
+	switch verb := fakecluster.VerbOf(&job.Spec.Template.Spec); {
 	case verb == string(contract.List): // serves no claim
 	case verb == string(contract.Provision):
 		r.served[of] = true
@@ -86,10 +95,10 @@ func (r *replay) followRevision(uid string, job *batchv1.Job) {
 	}
 }
 
-func (r *replay) checkWrite(change Change) {
+func (r *replay) checkWrite(change fakecluster.Change) {
 	switch obj := change.Now.(type) {
 	case *corev1.Pod:
-		if before, existed := r.now[change.Key].(*corev1.Pod); existed && isGated(before) && !isGated(obj) {
+		if before, existed := r.now[change.Key].(*corev1.Pod); existed && fakecluster.IsGated(before) && !fakecluster.IsGated(obj) {
 			r.checkOneRun(change.Key, obj)
 			r.checkWanted(obj)
 			r.checkRetained(obj)
@@ -101,7 +110,7 @@ func (r *replay) checkWrite(change Change) {
 }
 
 // checkAdmitted checks that the policies that are shipped for the dispatcher admit a write of it.
-func (r *replay) checkAdmitted(change Change) {
+func (r *replay) checkAdmitted(change fakecluster.Change) {
 	now := change.Now
 	if now == nil {
 		now = change.Old // without its last finalizer the object no longer exists
@@ -111,26 +120,14 @@ func (r *replay) checkAdmitted(change Change) {
 	}
 }
 
-func uidsOf(job *batchv1.Job) []string {
-	in, err := readInput(&job.Spec.Template.ObjectMeta, &job.Spec.Template.Spec)
-	if err != nil {
-		return nil // it is none of the dispatcher's
-	}
-	var uids []string
-	for _, request := range in.requests {
-		uids = append(uids, request.UID)
-	}
-	return uids
-}
-
 // checkOneRun checks that no two pods of a UID may run at a time, whatever their verbs. A pod that
 // was deleted by force is judged by the kubelet, see checkAlone.
-func (r *replay) checkOneRun(own Key, starts *corev1.Pod) {
-	for _, uid := range r.c.membersOf(starts) {
+func (r *replay) checkOneRun(own key, starts *corev1.Pod) {
+	for _, uid := range r.c.MembersOf(starts) {
 		for _, job := range r.jobs[uid] {
 			for _, at := range r.pods[job] {
 				// a Job of the same name may have had other members
-				if pod, exists := r.now[at].(*corev1.Pod); exists && at != own && mayRun(pod) && slices.Contains(r.c.membersOf(pod), uid) {
+				if pod, exists := r.now[at].(*corev1.Pod); exists && at != own && mayRun(pod) && slices.Contains(r.c.MembersOf(pod), uid) {
 					r.c.T.Errorf("%s starts while %s may run", starts.Name, pod.Name)
 				}
 			}
@@ -139,7 +136,7 @@ func (r *replay) checkOneRun(own Key, starts *corev1.Pod) {
 }
 
 // followPolicy notes the policy of a PV. Its deletion changes nothing.
-func (r *replay) followPolicy(change Change) {
+func (r *replay) followPolicy(change fakecluster.Change) {
 	pv, isPV := change.Now.(*corev1.PersistentVolume)
 	if !isPV {
 		return
@@ -155,15 +152,20 @@ func (r *replay) followPolicy(change Change) {
 // checkRetained checks that no delete starts for a volume whose PV has the policy Retain, or had it
 // to its end, from before the delete's Job was created.
 func (r *replay) checkRetained(pod *corev1.Pod) {
-	job, exists := r.now[Key{"jobs", pod.Namespace, pod.Labels[batchv1.JobNameLabel]}].(*batchv1.Job)
-	if !exists || verbOf(&pod.Spec) != string(contract.Delete) {
+	job, exists := r.now[jobOf(pod)].(*batchv1.Job)
+	if !exists || fakecluster.VerbOf(&pod.Spec) != string(contract.Delete) {
 		return
 	}
-	for _, uid := range uidsOf(job) {
+	for _, uid := range fakecluster.UIDsOf(job) {
 		if since, retained := r.retained[contract.PVName(uid)]; retained && r.used[contract.PVName(uid)] && since.Before(job.CreationTimestamp.Time) {
 			r.c.T.Errorf("%s starts although the PersistentVolume %s has the policy Retain since %s", pod.Name, contract.PVName(uid), since)
 		}
 	}
+}
+
+// jobOf returns the Job of a pod.
+func jobOf(pod *corev1.Pod) key {
+	return key{Resource: "jobs", Namespace: pod.Namespace, Name: pod.Labels[batchv1.JobNameLabel]}
 }
 
 // isOfAudit reports whether an administrator's audit has created a Job, as its label says.
@@ -173,17 +175,17 @@ func isOfAudit(job *batchv1.Job) bool {
 
 func mayRun(pod *corev1.Pod) bool {
 	forced := pod.DeletionTimestamp != nil && pod.DeletionGracePeriodSeconds != nil && *pod.DeletionGracePeriodSeconds == 0
-	return !hasEnded(pod) && !isGated(pod) && !forced && (pod.DeletionTimestamp == nil || pod.Spec.NodeName != "")
+	return !fakecluster.HasEnded(pod) && !fakecluster.IsGated(pod) && !forced && (pod.DeletionTimestamp == nil || pod.Spec.NodeName != "")
 }
 
 // checkWanted checks that no provision starts for a claim that is terminating or no longer exists.
 // With a watch that is behind the dispatcher cannot know.
 func (r *replay) checkWanted(pod *corev1.Pod) {
-	if verbOf(&pod.Spec) != string(contract.Provision) || r.c.Server.WasDelayed("persistentvolumeclaims") {
+	if fakecluster.VerbOf(&pod.Spec) != string(contract.Provision) || r.c.Server.WasDelayed("persistentvolumeclaims") {
 		return
 	}
 	wanted := false
-	for _, uid := range r.c.membersOf(pod) {
+	for _, uid := range r.c.MembersOf(pod) {
 		claim, exists := r.now[r.claims[uid]].(*corev1.PersistentVolumeClaim)
 		wanted = wanted || exists && string(claim.UID) == uid && claim.DeletionTimestamp == nil
 	}
@@ -204,16 +206,16 @@ func (r *replay) checkFree(claim *corev1.PersistentVolumeClaim) {
 // checkAsked checks that no dispatcher writes on a claim that is not bound before the PV controller
 // has asked for its volume: that controller may be about to write that, and the refusal of its
 // write is reported to the claim's user.
-func (r *replay) checkAsked(change Change) {
+func (r *replay) checkAsked(change fakecluster.Change) {
 	claim, existed := r.now[change.Key].(*corev1.PersistentVolumeClaim)
-	if existed && claim.Spec.VolumeName == "" && claim.Annotations[AnnStorageProvisioner] == "" && claim.Annotations[annBetaStorageProvisioner] == "" {
+	if existed && claim.Spec.VolumeName == "" && claim.Annotations[fakecluster.AnnStorageProvisioner] == "" && claim.Annotations[fakecluster.AnnBetaStorageProvisioner] == "" {
 		r.c.T.Errorf("the dispatcher writes on the claim %s before the PV controller has asked for its volume", claim.Name)
 	}
 }
 
 // checkSizes checks that no capacity ever goes down, neither a PV's nor a claim's, and that only
 // its user changes what a claim asks for.
-func (c *Cluster) checkSizes() {
+func checkSizes(c *fakecluster.Cluster) {
 	c.T.Helper()
 	sizes, asked := map[types.UID]resource.Quantity{}, map[types.UID]resource.Quantity{}
 	for _, change := range c.Server.History() {
@@ -225,7 +227,7 @@ func (c *Cluster) checkSizes() {
 			size = *obj.Status.Capacity.Storage()
 			was, known := asked[obj.UID]
 			asked[obj.UID] = *obj.Spec.Resources.Requests.Storage()
-			if now := asked[obj.UID]; known && change.By != User && now.Cmp(was) != 0 {
+			if now := asked[obj.UID]; known && change.By != fakecluster.User && now.Cmp(was) != 0 {
 				c.T.Errorf("%s makes %s ask for %s", change.By, change.Name, now.String())
 			}
 		default:
@@ -235,5 +237,13 @@ func (c *Cluster) checkSizes() {
 			c.T.Errorf("%s shrinks %s from %s to %s", change.By, change.Name, was.String(), size.String())
 		}
 		sizes[change.Now.GetUID()] = size
+	}
+}
+
+// checkPanics checks that no dispatcher has panicked. What a panic concerns is tried again, so that
+// nothing else may show it.
+func checkPanics(c *fakecluster.Cluster) {
+	if n := c.Log.Count("Recovered from a panic"); n > 0 && !c.Panics {
+		c.T.Errorf("dispatchers have panicked %d times", n)
 	}
 }
