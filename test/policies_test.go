@@ -19,8 +19,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
-	dispatcherpolicies "github.com/flex-provisioner/flex-provisioner/internal/policies"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/pv"
+	dispatcherpolicies "github.com/flex-provisioner/flex-provisioner/test/policies"
 )
 
 // nodeDirectories is the namespace whose pods may mount directories of a node.
@@ -151,7 +151,7 @@ func celList[W ~string](words ...W) string {
 var quotedKey = regexp.MustCompile(`'([^' ]+/[^' ]+)'`)
 
 // What the dispatcher writes on claims in any scenario of the tests is among the annotations that
-// its policy lets it change: internal/policies compares each write with the same list.
+// its policy lets it change: test/policies compares each write with the same list.
 func TestDispatchersPolicyListsTheAnnotationsThatItWrites(t *testing.T) {
 	_, specs := policies(t)
 	const name = "flex-dispatcher-claim"

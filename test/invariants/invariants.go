@@ -15,7 +15,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
-	"github.com/flex-provisioner/flex-provisioner/internal/policies"
+	"github.com/flex-provisioner/flex-provisioner/test/policies"
 )
 
 // Check replays all that was written and checks at every step what must hold whatever a test is
