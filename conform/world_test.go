@@ -23,7 +23,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/controller"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
-	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster/bubble"
+	"github.com/flex-provisioner/flex-provisioner/test/bubble"
 )
 
 const (

@@ -22,8 +22,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/options"
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
-	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster/bubble"
 	"github.com/flex-provisioner/flex-provisioner/plugin"
+	"github.com/flex-provisioner/flex-provisioner/test/bubble"
 )
 
 // inWorld runs a test in a cluster in memory, with the shipped dispatcher.

@@ -13,7 +13,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/controller"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
-	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster/bubble"
+	"github.com/flex-provisioner/flex-provisioner/test/bubble"
 )
 
 // TestMain lets garbage grow: a world is small, is thrown away as a whole, and a fifth of the time
