@@ -19,6 +19,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/controller"
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
+	"github.com/flex-provisioner/flex-provisioner/test/logsink"
 )
 
 // registry adds what counts in a world only when it is asked: its package keeps each registry for ever
@@ -296,7 +297,7 @@ func TestTheLogNamesClaimAndJobOfEveryRun(t *testing.T) {
 			"Launched Job": {"Launched Job " + who + "-1 attempt=1", "Launched Job " + who + "-2 attempt=2"},
 			"Run ended":    {"Run ended " + who + "-1 verdict=TryAgain success=false", "Run ended " + who + "-2 verdict=Done success=true"},
 		} {
-			if got := w.Log.Lines(word); !slices.Equal(got, want) {
+			if got := logsink.Of(w.Log).Lines(word); !slices.Equal(got, want) {
 				w.T.Errorf("the log says\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 			}
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 	"github.com/flex-provisioner/flex-provisioner/test/bubble"
+	"github.com/flex-provisioner/flex-provisioner/test/logsink"
 )
 
 // TestMain lets garbage grow: a world is small, is thrown away as a whole, and a fifth of the time
@@ -65,7 +66,7 @@ func (w *world) newDispatcher(p *fakecluster.Process) (fakecluster.Dispatcher, e
 // time.
 func (w *world) reconciles() int64 {
 	w.T.Helper()
-	n := w.Log.Count("Carrying out action")
+	n := logsink.Of(w.Log).Count("Carrying out action")
 	if n == 0 {
 		w.T.Error("no line says that a claim was reconciled: is the message another?")
 	}

@@ -9,9 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
-
-	"github.com/flex-provisioner/flex-provisioner/internal/logsink"
 )
 
 // T is what a Cluster needs of a test. *testing.T is one.
@@ -33,8 +32,8 @@ type Cluster struct {
 	T      T
 	Server *Server
 	Events *Recorder
-	// Log is what dispatchers log.
-	Log *logsink.Log
+	// Log takes what dispatchers log, if it is set.
+	Log klog.LogSink
 
 	// Images are what containers do, by the name of their image.
 	Images map[string]Image
@@ -110,7 +109,7 @@ type Cluster struct {
 func New(t T, clk clock.WithTickerAndDelayedExecution, await func(), newDispatcher NewDispatcher) *Cluster {
 	c := &Cluster{
 		T: t, clock: clk, await: await, newDispatcher: newDispatcher,
-		Server: newServer(clk), Events: &Recorder{clock: clk}, Log: logsink.New(),
+		Server: newServer(clk), Events: &Recorder{clock: clk},
 		Images: map[string]Image{}, Storage: map[string]bool{}, Contents: map[string]string{}, Mounted: map[string]bool{}, NoPodFor: map[string]bool{},
 		Frozen: map[string]bool{}, CutOff: map[string]bool{}, Clocks: map[string]time.Duration{},
 		sizes: map[string]int64{}, members: map[types.UID][]string{}, podsMade: map[types.UID]int{}, asked: map[types.UID]asked{}, containers: map[types.UID]*Container{},

@@ -20,11 +20,11 @@
 //   - [Image]: what a container does. [Works], [Script], [Always], [Fails] and [Halfway] make some. It gets a [Run] for
 //     each claim and returns an [Exit]. It does it all at once, or in a [Phase] after the other, as [InPhases] does; it
 //     may have a sidecar, not be startable, or be rejected by the kubelet.
-//   - [Event], [Recorder], [Log]: what dispatchers emit and log.
+//   - [Event], [Recorder]: what dispatchers emit. A test that reads what they log sets Log to a sink (test/logsink).
 //
 // # Verbs
 //
-//   - Set up: [New] (tests: bubble.Test), [Cluster.SetUpGold], [Cluster.CreateClass], [Cluster.CreateConfig], [Cluster.CreateServiceAccount],
+//   - Set up: [New] (tests: bubble.Test, bubble.New), [Cluster.SetUpGold], [Cluster.CreateClass], [Cluster.CreateConfig], [Cluster.CreateServiceAccount],
 //     [Cluster.CreateNode], [Cluster.CreateClaim].
 //   - Dispatchers: [Cluster.Start], [Cluster.StartMortal], [Cluster.Stop].
 //   - Time: [Cluster.Until], [Cluster.Advance]; or [Cluster.Step] and [Cluster.Moves].
@@ -36,7 +36,7 @@
 //   - People: [Cluster.ForceDelete], [Vanish], [Cluster.WriteByHand], [Cluster.AskForClone].
 //   - What an image does in the storage: [Run.CreateVolume], [Run.DeleteVolume], [Run.ExpandVolume], [Run.WritePV].
 //   - Ask: [Cluster.Claim], [Cluster.IsBound], [Cluster.AllBound], [Cluster.PVOf], [Cluster.CreatedJobs],
-//     [Cluster.RunsOf], [Cluster.RunningPods], [Cluster.HeldRecords], [Cluster.Empty], [Recorder.About], [Log.Lines].
+//     [Cluster.RunsOf], [Cluster.RunningPods], [Cluster.HeldRecords], [Cluster.Empty], [Recorder.About].
 //   - Check: [Cluster.MustRun], [Cluster.MustEmit], [Cluster.MustEmitSome], [Cluster.MustShow] and the others of must.go.
 //
 // # What it leaves out

@@ -104,7 +104,7 @@ func (c *Cluster) newProcess(writes int64) *Process {
 	return p
 }
 
-// Context returns a context whose logger writes to the cluster's log.
+// Context returns a context whose logger writes to the cluster's log. Without one it discards all.
 func (c *Cluster) Context() context.Context {
 	return klog.NewContext(c.T.Context(), klog.New(c.Log))
 }

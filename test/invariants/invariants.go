@@ -15,6 +15,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
+	"github.com/flex-provisioner/flex-provisioner/test/logsink"
 	"github.com/flex-provisioner/flex-provisioner/test/policies"
 )
 
@@ -243,7 +244,7 @@ func checkSizes(c *fakecluster.Cluster) {
 // checkPanics checks that no dispatcher has panicked. What a panic concerns is tried again, so that
 // nothing else may show it.
 func checkPanics(c *fakecluster.Cluster) {
-	if n := c.Log.Count("Recovered from a panic"); n > 0 && !c.Panics {
+	if n := logsink.Of(c.Log).Count("Recovered from a panic"); n > 0 && !c.Panics {
 		c.T.Errorf("dispatchers have panicked %d times", n)
 	}
 }

@@ -17,10 +17,10 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	"k8s.io/utils/clock"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
+	"github.com/flex-provisioner/flex-provisioner/test/bubble"
 )
 
 // hardWorld is a small world about one thing that the dispatcher did not survive when the world was
@@ -257,7 +257,7 @@ func (s spec) find(t *testing.T, seed uint64) (said, trace string) {
 	synctest.Test(t, func(t *testing.T) {
 		sees := &witness{T: t}
 		w := &world{spec: &s, rand: rand.New(rand.NewPCG(seed, 1)), began: time.Now(), counts: map[string]int{}}
-		w.Cluster = fakecluster.New(sees, clock.RealClock{}, synctest.Wait, w.newDispatcher)
+		w.Cluster = bubble.New(sees, w.newDispatcher)
 		defer w.Stop()
 		defer func() {
 			if p := recover(); p != nil && p != any(broken{}) {

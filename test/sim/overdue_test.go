@@ -9,9 +9,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/utils/clock"
 
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
+	"github.com/flex-provisioner/flex-provisioner/test/bubble"
 )
 
 // What a frozen node has not ended in time leaves half of the slots to others, as
@@ -21,7 +21,7 @@ func TestOverdueRunsOfAFrozenNodeBreakNoLaw(t *testing.T) {
 		spec := usualSpec()
 		spec.claims = 0
 		w := &world{spec: spec, rand: rand.New(rand.NewPCG(1, 0)), began: time.Now(), counts: map[string]int{}}
-		w.Cluster = fakecluster.New(t, clock.RealClock{}, synctest.Wait, w.newDispatcher)
+		w.Cluster = bubble.New(t, w.newDispatcher)
 		defer w.Stop()
 		w.setUp()
 		create := func() {

@@ -15,6 +15,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
+	"github.com/flex-provisioner/flex-provisioner/test/logsink"
 )
 
 // What a long run has to reach, each so often. A run is long from so many seeds on.
@@ -82,7 +83,7 @@ func wanted() []string {
 // countReached counts the actions and the verdicts of a world. What is done for all claims of a Job
 // at once is counted by what it writes.
 func (w *world) countReached() {
-	for name, n := range w.Log.Counts() {
+	for name, n := range logsink.Of(w.Log).Counts() {
 		if strings.HasPrefix(name, "action ") {
 			w.counts[name] += int(n)
 		}

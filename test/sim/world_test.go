@@ -13,12 +13,12 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-	"k8s.io/utils/clock"
 
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/controller"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
+	"github.com/flex-provisioner/flex-provisioner/test/bubble"
 	"github.com/flex-provisioner/flex-provisioner/test/invariants"
 )
 
@@ -108,7 +108,7 @@ func simulate(t *testing.T, seed uint64) (w *world) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w = &world{spec: usualSpec(), rand: rand.New(rand.NewPCG(seed, 0)), began: time.Now(), counts: map[string]int{}}
-		w.Cluster = fakecluster.New(t, clock.RealClock{}, synctest.Wait, w.newDispatcher)
+		w.Cluster = bubble.New(t, w.newDispatcher)
 		defer w.Stop()
 		over := false
 		defer func() {

@@ -8,13 +8,13 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/clock"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/controller"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
+	"github.com/flex-provisioner/flex-provisioner/test/bubble"
 )
 
 // world is a cluster in which a story happens, or goes on.
@@ -33,9 +33,9 @@ type world struct {
 // inWorld runs a test in a world of its own, in fake time. The goroutine of the test may end.
 func inWorld(t fakecluster.T, s story, test func(*world)) {
 	t.Helper()
-	synctest.Test(testOf(t), func(bubble *testing.T) {
+	synctest.Test(testOf(t), func(inner *testing.T) {
 		w := &world{story: s}
-		w.Cluster = fakecluster.New(of(bubble, t), clock.RealClock{}, synctest.Wait, w.newDispatcher)
+		w.Cluster = bubble.New(of(inner, t), w.newDispatcher)
 		defer w.Stop()
 		for image, does := range s.images() {
 			w.Images[image] = fakecluster.Image{Does: w.noted(does)}

@@ -31,6 +31,9 @@ type line struct {
 // New returns a Log that is empty.
 func New() *Log { return &Log{counts: map[string]int64{}} }
 
+// Of returns the Log that a sink is.
+func Of(sink klog.LogSink) *Log { return sink.(*Log) }
+
 // Count returns how often a message was logged.
 func (l *Log) Count(message string) int64 {
 	l.mu.Lock()
