@@ -19,9 +19,11 @@ type Move struct {
 func (c *Cluster) Step(pick func(n int) int) { c.Server.stepped, c.pick = true, pick }
 
 // Moves returns what can happen next, always in the same order: what a watch of a process brings
-// next, the next item that a process reconciles, and what is to be done by the rest of the cluster.
-// Call it when every goroutine is blocked.
+// next, a timer of a process that is due, the next item that a process reconciles, and what is to be
+// done by the rest of the cluster. It waits until every goroutine is blocked: whether a process that
+// was started a moment ago awaits an item yet would depend on the machine.
 func (c *Cluster) Moves() []Move {
+	c.await()
 	var out []Move
 	for _, p := range c.processes {
 		out = append(out, p.moves()...)
@@ -40,6 +42,9 @@ func (p *Process) moves() []Move {
 		if change, pending := w.pending(); pending {
 			out = append(out, Move{fmt.Sprintf("dispatcher %d sees %s %s/%s", p.Number, change.Resource, change.Namespace, change.Name), w.advance})
 		}
+	}
+	for _, fire := range p.timers.due() {
+		out = append(out, Move{fmt.Sprintf("dispatcher %d has a timer that is due", p.Number), fire})
 	}
 	for _, queue := range p.waits.ready() {
 		out = append(out, Move{fmt.Sprintf("dispatcher %d takes an item of %s", p.Number, queue), func() { p.waits.end(queue) }})
@@ -85,11 +90,13 @@ func (w *cursor) pending() (Change, bool) {
 	if w.isDelayed() {
 		return Change{}, false
 	}
-	for i := max(w.next, w.until); i < len(w.server.log); i++ {
-		if c := w.server.log[i]; w.brings(c) {
+	if len(w.listed) > 0 {
+		return w.listed[0], true
+	}
+	for ; w.next < len(w.server.log); w.next++ {
+		if c := w.server.log[w.next]; w.brings(c) {
 			return c, true
 		}
-		w.until = i + 1
 	}
 	return Change{}, false
 }
@@ -99,13 +106,20 @@ func (w *cursor) brings(c Change) bool {
 	return c.Resource == w.resource && (w.namespace == "" || c.Namespace == w.namespace) && (w.selects(c.Old) || w.selects(c.Now))
 }
 
-// advance lets the watch bring the change that is pending.
+// advance lets the watch bring the change that is pending. Each of a list is a step, too: which of
+// several a cache shows when the first is handled would depend on the machine.
 func (w *cursor) advance() {
-	if _, pending := w.pending(); !pending {
+	change, pending := w.pending()
+	if !pending {
 		return
 	}
 	w.server.mu.Lock()
 	defer w.server.mu.Unlock()
-	w.until = max(w.next, w.until) + 1
+	if len(w.listed) > 0 {
+		w.listed = w.listed[1:]
+	} else {
+		w.next++
+	}
+	w.ready = append(w.ready, change)
 	notify(w.notified)
 }

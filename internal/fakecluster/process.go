@@ -54,6 +54,7 @@ type Process struct {
 	// guards it.
 	delayed map[string]bool
 	waits   waits
+	timers  timers
 	pick    func(n int) int
 }
 
@@ -97,6 +98,9 @@ func (c *Cluster) newProcess(writes int64) *Process {
 	p := &Process{
 		Number: c.started, Clock: c.clock, losesEvents: c.Worlds.LosesEvents, recorder: c.Events,
 		server: c.Server, done: make(chan struct{}), lastWrite: writes, delayed: map[string]bool{}, pick: c.pick,
+	}
+	if c.Server.stepped {
+		p.Clock = steppedClock{c.clock, &p.timers}
 	}
 	p.Events = ofProcess{c.Events, p}
 	p.requests = c.Server.client(DispatcherName, p)
@@ -168,7 +172,7 @@ func (p *Process) Relist(resource string) {
 	delete(p.delayed, resource)
 	for w := range p.server.watches {
 		if w.process == p && w.resource == resource {
-			w.listed, w.until = len(p.server.log), len(p.server.log)
+			w.relist()
 		}
 	}
 	p.server.notifyWatches(resource)

@@ -18,8 +18,8 @@ type cursor struct {
 	selector            labels.Selector
 	order               string // its place among the watches of its process
 	next                int
-	until               int // in a stepped server: where it may move on to
-	listed              int // up to where it brings the difference only, as a list does
+	listed              []Change // what a list shows beside what it has brought, before next
+	ready               []Change // what it brings now
 	notified            chan struct{}
 	result              chan watch.Event
 	stop                chan struct{}
@@ -104,25 +104,30 @@ func (w *cursor) forget() {
 	delete(w.server.watches, w)
 }
 
-// events returns the changes since the last time, as far as the watch is about them.
+// events returns what the watch brings now: in a stepped server what moves have let it bring, in
+// others all changes since the last time.
 func (w *cursor) events() []watch.Event {
 	w.server.mu.Lock()
 	defer w.server.mu.Unlock()
-	var out []watch.Event
 	if w.isDelayed() {
 		return nil
 	}
-	if w.listed > w.next {
-		out, w.next = w.difference(w.listed), w.listed
+	if !w.server.stepped {
+		w.ready = slices.Concat(w.listed, w.server.log[w.next:])
+		w.listed, w.next = nil, len(w.server.log)
 	}
-	end := len(w.server.log)
-	if w.server.stepped {
-		end = w.until
+	var out []watch.Event
+	for _, c := range w.ready {
+		out = append(out, w.eventsOf(c)...)
 	}
-	for ; w.next < end; w.next++ {
-		out = append(out, w.eventsOf(w.server.log[w.next])...)
-	}
+	w.ready = nil
 	return out
+}
+
+// relist lets the watch go on after a list: of what it has not brought, that brings the difference
+// only.
+func (w *cursor) relist() {
+	w.listed, w.next = w.difference(slices.Concat(w.listed, w.server.log[w.next:])), len(w.server.log)
 }
 
 func (w *cursor) isDelayed() bool {
@@ -131,10 +136,10 @@ func (w *cursor) isDelayed() bool {
 
 // difference returns how the objects that changed differ from what the watch has brought of them,
 // the one that changed last at the end.
-func (w *cursor) difference(end int) []watch.Event {
+func (w *cursor) difference(of []Change) []Change {
 	changes := map[Key]Change{}
 	var order []Key
-	for _, c := range w.server.log[w.next:end] {
+	for _, c := range of {
 		if !w.brings(c) {
 			continue
 		}
@@ -144,9 +149,11 @@ func (w *cursor) difference(end int) []watch.Event {
 		}
 		changes[c.Key], order = c, append(order, c.Key)
 	}
-	var out []watch.Event
+	var out []Change
 	for _, at := range order {
-		out = append(out, w.eventsOf(changes[at])...)
+		if c := changes[at]; w.brings(c) {
+			out = append(out, c)
+		}
 	}
 	return out
 }

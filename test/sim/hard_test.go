@@ -12,7 +12,6 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -20,7 +19,6 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
-	"github.com/flex-provisioner/flex-provisioner/test/bubble"
 )
 
 // hardWorld is a small world about one thing that the dispatcher did not survive when the world was
@@ -256,8 +254,7 @@ func (s spec) find(t *testing.T, seed uint64) (said, trace string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		sees := &witness{T: t}
-		w := &world{spec: &s, rand: rand.New(rand.NewPCG(seed, 1)), began: time.Now(), counts: map[string]int{}}
-		w.Cluster = bubble.New(sees, w.newDispatcher)
+		w := newWorld(sees, &s, rand.NewPCG(seed, 1))
 		defer w.Stop()
 		defer func() {
 			if p := recover(); p != nil && p != any(broken{}) {

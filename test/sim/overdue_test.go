@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
-	"github.com/flex-provisioner/flex-provisioner/test/bubble"
 )
 
 // What a frozen node has not ended in time leaves half of the slots to others, as
@@ -20,8 +19,7 @@ func TestOverdueRunsOfAFrozenNodeBreakNoLaw(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		spec := usualSpec()
 		spec.claims = 0
-		w := &world{spec: spec, rand: rand.New(rand.NewPCG(1, 0)), began: time.Now(), counts: map[string]int{}}
-		w.Cluster = bubble.New(t, w.newDispatcher)
+		w := newWorld(t, spec, rand.NewPCG(1, 0))
 		defer w.Stop()
 		w.setUp()
 		create := func() {

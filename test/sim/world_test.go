@@ -103,12 +103,18 @@ func usualSpec() *spec {
 	return &spec{classes: classes, people: people, faults: faults, acts: actsOfAWorld, claims: claimsAtFirst}
 }
 
+// newWorld returns a world with nothing in it, in which a source decides what happens.
+func newWorld(t fakecluster.T, s *spec, source rand.Source) *world {
+	w := &world{spec: s, rand: rand.New(source), began: time.Now(), counts: map[string]int{}}
+	w.Cluster = bubble.New(t, w.newDispatcher)
+	return w
+}
+
 // simulate lets a seed happen, and returns the world as it was in the end.
 func simulate(t *testing.T, seed uint64) (w *world) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		w = &world{spec: usualSpec(), rand: rand.New(rand.NewPCG(seed, 0)), began: time.Now(), counts: map[string]int{}}
-		w.Cluster = bubble.New(t, w.newDispatcher)
+		w = newWorld(t, usualSpec(), rand.NewPCG(seed, 0))
 		defer w.Stop()
 		over := false
 		defer func() {
