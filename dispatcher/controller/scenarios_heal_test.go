@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
@@ -57,6 +58,34 @@ func TestADeleteThatFailsIsTriedUnderTheCorrectedConfig(t *testing.T) {
 		w.Advance(5 * time.Minute)
 		w.correct()
 		w.Until("the volume is deleted", time.Minute, func() bool { return len(w.Storage) == 0 && w.PVOf(claim) == nil })
+	})
+}
+
+// What is launched under the corrected config is wanted when its pod is gated, too: it is not
+// cancelled and launched again and again.
+func TestADeleteThatNeverStartedRunsOnceUnderTheCorrectedConfig(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.SetUpGold(fakecluster.Works)
+		w.Start()
+		claim := w.provisioned("data")
+		w.NoPodFor["data"] = true
+		fakecluster.Delete(w, fakecluster.User, claim)
+		for n := range 2 {
+			w.Until("there is a delete", 5*time.Minute, func() bool { return len(w.CreatedJobs(contract.Delete)) > n })
+			name := w.CreatedJobs(contract.Delete)[n].Name
+			fakecluster.Delete(w, fakecluster.Admin, fakecluster.Get[*batchv1.Job](w, fakecluster.ConfigNamespace, name))
+		}
+		w.correct()
+		w.NoPodFor["data"] = false
+		w.Until("the volume is deleted", 5*time.Minute, func() bool { return len(w.Storage) == 0 && w.PVOf(claim) == nil })
+		all := w.CreatedJobs(contract.Delete)
+		if len(all) != 3 {
+			t.Errorf("%d deletes", len(all))
+		}
+		made, last := all[0].Now.(*batchv1.Job), all[len(all)-1].Now.(*batchv1.Job)
+		if made.Annotations[contract.AnnRevision] == last.Annotations[contract.AnnRevision] {
+			t.Error("the last delete ran under the config that made the volume")
+		}
 	})
 }
 
