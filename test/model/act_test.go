@@ -7,16 +7,17 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
 )
 
-// act returns the state after the write of an action that was decided on seen, the visible part of
-// an earlier or of this state. A write that the API server refuses changes nothing. It returns
-// false where the model ends.
-func (w *world) act(s, seen state, action decide.Action) (state, bool) {
-	switch a := action.(type) {
+// act returns the state after the write of an action that was decided on what was seen, the visible
+// part of an earlier or of this state. A write that the API server refuses changes nothing. It
+// returns false where the model ends.
+func (w *world) act(s state, d *decision) (state, bool) {
+	seen := d.seen
+	switch a := d.action.(type) {
 	case decide.Wait, decide.ReportProblem, decide.AwaitSlot:
 	case decide.StoreRevision:
 		s.kept |= 1 << seen.config
 	case decide.Launch:
-		return w.launch(s, seen, a)
+		return w.launch(s, d, a)
 	case decide.CreatePV:
 		i := seen.find(provision, number(a.Run))
 		if !s.pv.exists() {
@@ -232,8 +233,8 @@ func (j job) object() job {
 }
 
 // launch creates the Job of a launch, unless one of its name exists.
-func (w *world) launch(s, seen state, a decide.Launch) (state, bool) {
-	at := verbOf(a.Verb)
+func (w *world) launch(s state, d *decision, a decide.Launch) (state, bool) {
+	seen, at := d.seen, verbOf(a.Verb)
 	j := job{verb: at, number: uint8(a.Number), after: uint8(a.After), clean: a.NothingBefore, held: true, birth: s.births}
 	if s.find(at, j.number) >= 0 {
 		return s, true
@@ -247,12 +248,12 @@ func (w *world) launch(s, seen state, a decide.Launch) (state, bool) {
 		j.rev, j.hash, j.node, j.source = seen.config, seen.request, seen.node, seen.source
 	case a.Undo:
 		undone := seen.newest(provision)
-		j.rev, j.hash, j.node, j.source = undone.rev, undone.hash, undone.node, undone.source
+		j.rev, j.hash, j.node, j.source = d.under, undone.hash, undone.node, undone.source
 	default:
 		if a.Verb == contract.Delete {
 			w.launchesDelete(&s, &seen)
 		}
-		j.gen, j.rev, j.node, j.neverBound = seen.pv.gen, seen.pv.rev, seen.pv.node, a.NeverBound
+		j.gen, j.rev, j.node, j.neverBound = seen.pv.gen, d.under, seen.pv.node, a.NeverBound
 	}
 	if a.Verb == contract.Expand {
 		j.gen = seen.pv.gen

@@ -85,7 +85,7 @@ func (n *ends) step(s state) (after state, how string, last *end) {
 		}
 	}
 	if d.writes() {
-		after, within := n.e.w.act(s, d.seen, d.action)
+		after, within := n.e.w.act(s, d)
 		after.tidy()
 		switch {
 		case within && after != s:

@@ -24,7 +24,8 @@ type second struct {
 type decision struct {
 	seen   state
 	action decide.Action
-	awaits bool // a slot is awaited before
+	under  uint8 // the version of the config for a delete, an undo or an expand
+	awaits bool  // a slot is awaited before
 }
 
 // writes reports whether an action writes anything.
@@ -212,10 +213,12 @@ func (e *explorer) decideOn(l looked) uint32 {
 	if l.live != (viewKey{}) {
 		read = e.viewOf(l.live)
 	}
-	d := decision{seen: read.merged(), action: e.w.look(&cached, &read, true)}
+	d := decision{seen: read.merged()}
+	d.action, d.under = e.w.look(&cached, &read, true)
 	d.seen.static, d.seen.newer = cached.of[ofPVs].static, cached.of[ofPVs].newer // other PVs are found in the cache alone
 	if _, launches := d.action.(decide.Launch); launches {
-		_, d.awaits = e.w.look(&cached, &read, false).(decide.AwaitSlot)
+		first, _ := e.w.look(&cached, &read, false)
+		_, d.awaits = first.(decide.AwaitSlot)
 	}
 	id := uint32(len(e.decisions))
 	e.decisions = append(e.decisions, d)
@@ -242,7 +245,7 @@ func (e *explorer) write(s state, at int32, id uint32, who string) {
 		s.idled()
 	}
 	s.looksAt(&e.decisions[id].seen)
-	after, within := e.w.act(s, e.decisions[id].seen, e.decisions[id].action)
+	after, within := e.w.act(s, &e.decisions[id])
 	if !within {
 		e.ends++
 		return

@@ -70,6 +70,7 @@ func worlds(isFull bool) []world {
 	out := []world{
 		{name: "delete", verbs: "provision,delete", acts: rescues, most: 1, fails: 1, states: 9_000},
 		{name: "delete, changes", verbs: "provision,delete", acts: changes, most: 1, fails: 1, states: 5_000},
+		{name: "delete, changes and disturbed", verbs: "provision,delete", acts: changes | disturbs, most: 2, fails: 1, states: 5_000},
 		{name: "delete, disturbed", verbs: "provision,delete", acts: disturbs, most: 1, states: 10_000},
 		{name: "retain", verbs: "provision,delete", retain: true, acts: rescues, most: 1, fails: 1, states: 3_500},
 		{name: "adopt", verbs: "provision,delete", adopt: true, acts: rescues, most: 1, states: 10_000},
