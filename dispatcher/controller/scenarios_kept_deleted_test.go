@@ -7,6 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/admin"
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 )
 
@@ -112,5 +114,49 @@ func TestKeepDeletedIsTheLongestOfAllConfigsOfTheClass(t *testing.T) {
 		w.Advance(3 * time.Hour)
 		w.mustBeKept(claim)
 		w.Until("nothing is left", 2*time.Hour, w.Empty)
+	})
+}
+
+// The API server writes when a Job was created. A leader whose clock is ahead launches a delete too
+// early: its pod never starts, and the next one is launched when the time is over. (With a clock that
+// is ahead by more than confirmMargin leaves, no run is confirmed at all.)
+func TestALeaderWhoseClockIsAheadDeletesNothingBeforeTheTime(t *testing.T) {
+	for _, byHand := range []bool{false, true} {
+		inWorld(t, func(w *world) {
+			w.Ahead = 8 * time.Minute
+			claim := w.released("1h")
+			due := w.PVOf(claim).Status.LastPhaseTransitionTime.Add(time.Hour)
+			if byHand {
+				fakecluster.Delete(w, fakecluster.Admin, w.PVOf(claim))
+			}
+			w.Advance(55 * time.Minute)
+			w.Stop() // the next one knows it by the Job that was cancelled
+			w.Start()
+			w.Advance(4 * time.Minute)
+			if !w.Storage[string(claim.UID)] {
+				t.Fatal("the volume was deleted before the time")
+			}
+			if n := len(w.CreatedJobs(contract.Delete)); n != 1 {
+				t.Errorf("%d deletes were launched before the time", n)
+			}
+			w.Until("nothing is left", 2*time.Minute, w.Empty)
+			w.MustRun("provision", "delete")
+			if at := w.Runs[1].At; at.Before(due) {
+				t.Errorf("deleted at %s, and due at %s", at, due)
+			}
+		})
+	}
+}
+
+// What an administrator has emptied is deleted now, whatever a clock shows.
+func TestALeaderWhoseClockIsAheadEmptiesTheTrash(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.Ahead = 8 * time.Minute
+		claim := w.released("1h")
+		w.Advance(55 * time.Minute)
+		if err := admin.Empty(w.Context(), w.Server.Client(fakecluster.Admin), w.PVOf(claim)); err != nil {
+			t.Fatal(err)
+		}
+		w.Until("nothing is left", time.Minute, w.Empty)
 	})
 }

@@ -213,10 +213,12 @@ func (v View) isDeletedUnbound() bool {
 
 // IsDeleteBegun reports whether a run may delete the volume of a PV that is being deleted, or may
 // have deleted a part of it: no claim is to have that any more. A run that never started may have
-// been cancelled since the PV was given to another claim.
+// been cancelled since the PV was given to another claim, and what waits for its confirmation beside a
+// PV that was deleted by hand has not begun.
 func (v View) IsDeleteBegun() bool {
 	return v.Volume.Terminating && slices.ContainsFunc(v.Runs, func(r Run) bool {
-		return r.Verb == contract.Delete && r.Volume != "" && r.Volume == v.Volume.UID && (r.Unfinished || r.Outcome.Verdict != contract.NotStarted)
+		return r.Verb == contract.Delete && r.Volume != "" && r.Volume == v.Volume.UID &&
+			(r.Unfinished && r.Confirmed || !r.Unfinished && r.Outcome.Verdict != contract.NotStarted)
 	})
 }
 

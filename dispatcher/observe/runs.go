@@ -25,6 +25,7 @@ func (b *Observer) runOf(ctx context.Context, reader cluster.Reader, o *Observat
 	uid := string(o.UID)
 	run := decide.Run{Name: job.Name, Record: runs.RecordOf(job, uid)}
 	run.Terminating, run.Created = job.DeletionTimestamp != nil, job.CreationTimestamp.Time
+	run.Confirmed = job.Annotations[jobs.AnnConfirmed] != ""
 	run.First, run.Newer = jobs.UIDs(job)[0] == uid, jobs.IsNewer(job)
 	if run.Recorded != nil && !run.Held {
 		reader = b.Caches.Cached() // without the record there is no reason to ask the API server for the pods

@@ -96,17 +96,28 @@ func (c *Cluster) StartMortal(writes int64) *Process {
 func (c *Cluster) newProcess(writes int64) *Process {
 	c.started++
 	p := &Process{
-		Number: c.started, Clock: c.clock, losesEvents: c.Worlds.LosesEvents, recorder: c.Events,
+		Number: c.started, Clock: ahead{c.clock, c.Ahead}, losesEvents: c.Worlds.LosesEvents, recorder: c.Events,
 		server: c.Server, done: make(chan struct{}), lastWrite: writes, delayed: map[string]bool{}, pick: c.pick,
 	}
 	if c.Server.stepped {
-		p.Clock = steppedClock{c.clock, &p.timers}
+		p.Clock = ahead{steppedClock{c.clock, &p.timers}, c.Ahead}
 	}
 	p.Events = ofProcess{c.Events, p}
 	p.requests = c.Server.client(DispatcherName, p)
 	p.Client = pausing{p.requests, c.BeforeJob, c.BeforePatch}
 	return p
 }
+
+// ahead is a clock that shows a later time.
+type ahead struct {
+	clock.WithTickerAndDelayedExecution
+
+	by time.Duration
+}
+
+func (a ahead) Now() time.Time { return a.WithTickerAndDelayedExecution.Now().Add(a.by) }
+
+func (a ahead) Since(t time.Time) time.Duration { return a.Now().Sub(t) }
 
 // Context returns a context whose logger writes to the cluster's log. Without one it discards all.
 func (c *Cluster) Context() context.Context {
