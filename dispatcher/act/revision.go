@@ -66,6 +66,8 @@ func (a *Actor) DoRevision(ctx context.Context, r *observe.Revision, action deci
 		return Result{}, a.markUnused(ctx, r.Stored, nil)
 	case decide.DeleteUnused:
 		return Result{}, a.deleteRevision(ctx, r.Stored)
+	case decide.NoteTrash:
+		return Result{}, a.noteTrash(ctx, r)
 	case decide.KeepUnchanged, decide.AwaitUnused:
 		return a.requeueAt(until), nil
 	default:
@@ -78,6 +80,17 @@ func (a *Actor) DoRevision(ctx context.Context, r *observe.Revision, action deci
 func (a *Actor) markUnused(ctx context.Context, stored *appsv1.ControllerRevision, since any) error {
 	err := a.noted(patch.Merge(ctx, a.Client.AppsV1().ControllerRevisions(stored.Namespace), stored, patch.Annotate(map[string]any{config.AnnUnusedSince: since})))
 	_, err = patch.OutcomeOf(err, "annotate the config revision %s/%s as unused", stored.Namespace, stored.Name)
+	return err
+}
+
+// noteTrash notes on a revision what the ConfigMaps of its class say of the trash.
+func (a *Actor) noteTrash(ctx context.Context, r *observe.Revision) error {
+	note, err := r.Trash.Note()
+	if err != nil {
+		return fmt.Errorf("encode what the class of the config revision %s keeps: %w", r.Name, err)
+	}
+	err = a.noted(patch.Merge(ctx, a.Client.AppsV1().ControllerRevisions(r.Stored.Namespace), r.Stored, patch.Annotate(map[string]string{config.AnnTrash: note})))
+	_, err = patch.OutcomeOf(err, "note on the config revision %s how long deleted volumes are kept", r.Name)
 	return err
 }
 

@@ -1,11 +1,14 @@
 package config
 
 import (
+	"encoding/json"
 	"errors"
 	"maps"
+	"strconv"
 	"strings"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/flex-provisioner/flex-provisioner/internal/quantity"
@@ -62,6 +65,30 @@ func nearTrash(data map[string]string) *field.Error {
 		}
 	}
 	return nil
+}
+
+// Noted returns what a stored revision says of the trash: what the ConfigMaps of its class said last,
+// or else what it was made of.
+func Noted(stored *appsv1.ControllerRevision, made Source) (Trash, *field.Error) {
+	note, has := stored.Annotations[AnnTrash]
+	if !has {
+		return TrashOf(made.Data)
+	}
+	var data map[string]string
+	if err := json.Unmarshal([]byte(note), &data); err != nil {
+		return Trash{}, field.Invalid(field.NewPath("metadata", "annotations").Key(AnnTrash), note, err.Error())
+	}
+	return TrashOf(data)
+}
+
+// Note returns what Noted reads.
+func (t Trash) Note() (string, error) {
+	data := map[string]string{keyKeepDeleted: t.Keep.String()}
+	if t.Limit != 0 {
+		data[keyKeepLimit] = strconv.FormatInt(t.Limit, 10)
+	}
+	note, err := json.Marshal(data)
+	return string(note), err
 }
 
 // Or returns what keeps as much as either of two configs.

@@ -222,6 +222,7 @@ func (c *Controller) configChanged(cm *corev1.ConfigMap) {
 	revision := config.Source{Namespace: cm.Namespace, Name: cm.Name}.RevisionName()
 	c.enqueueRevisions(cm.Namespace, cluster.ByConfig, config.NameOfRevision(revision))
 	for _, label := range c.caches.ClassesOf(cm, c.observer.Namespace) {
+		c.enqueueRevisions(cm.Namespace, cluster.ByClass, label)
 		c.enqueueClass(label)
 	}
 }

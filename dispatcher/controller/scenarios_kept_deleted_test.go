@@ -1,14 +1,17 @@
 package controller_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/admin"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 )
 
@@ -79,6 +82,51 @@ func TestKeepDeletedIsThatOfTheRevisionWithoutAConfig(t *testing.T) {
 		w.Until("nothing is left", 2*time.Hour, w.Empty)
 		w.MustRun("provision", "delete")
 	})
+}
+
+// kubectl replace --force deletes a ConfigMap, and creates it again. Meanwhile the revision says what
+// was said last: it is older than the key, or than its value.
+func TestKeepDeletedHoldsWhileTheConfigIsReplaced(t *testing.T) {
+	for _, first := range []string{"", "1h"} {
+		inWorld(t, func(w *world) {
+			w.SetUpGold(fakecluster.Works)
+			if first != "" {
+				w.UpdateConfig("keep-deleted", first)
+			}
+			w.Start()
+			claim, later := w.provisioned("data"), w.provisioned("later")
+			w.UpdateConfig("keep-deleted", "4h", "keep-deleted-limit", "8Gi")
+			fakecluster.Delete(w, fakecluster.User, claim)
+			w.Advance(2 * time.Hour)
+			gold := fakecluster.Get[*corev1.ConfigMap](w, fakecluster.ConfigNamespace, "gold")
+			fakecluster.Delete(w, fakecluster.Admin, gold)
+			w.Stop()
+			w.Start()
+			fakecluster.Delete(w, fakecluster.User, later)
+			w.Advance(90 * time.Minute)
+			if !w.Storage[string(claim.UID)] || !w.Storage[string(later.UID)] {
+				t.Fatal("a volume was deleted while the ConfigMap did not exist")
+			}
+			delete(gold.Data, "keep-deleted")
+			delete(gold.Data, "keep-deleted-limit")
+			gold.ResourceVersion, gold.UID = "", ""
+			fakecluster.Create(w, fakecluster.Admin, gold)
+			w.Until("nothing is left", time.Minute, w.Empty)
+			if notes := w.revisionNotes(); !slices.Equal(notes, []string{`{"keep-deleted":"0s"}`}) {
+				t.Errorf("the revision notes %s", notes)
+			}
+		})
+	}
+}
+
+// revisionNotes returns what the config revisions note of the trash.
+func (w *world) revisionNotes() (out []string) {
+	for _, r := range fakecluster.List[*appsv1.ControllerRevision](w) {
+		if note, has := r.Annotations[config.AnnTrash]; has {
+			out = append(out, note)
+		}
+	}
+	return out
 }
 
 // A PV that was deleted by hand is kept with its volume: only keep-deleted ends the wait.

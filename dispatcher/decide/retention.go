@@ -15,6 +15,8 @@ type Revision struct {
 	Used bool
 	// Marked is when the revision was marked as unused, zero if it is not marked.
 	Marked time.Time
+	// Outdated is set if its note of the trash is not what the ConfigMaps of its class say.
+	Outdated bool
 }
 
 // RevisionAction is what to do with a revision.
@@ -27,6 +29,7 @@ const (
 	UnmarkUnused                 // it is used again
 	AwaitUnused                  // marked, but not for long enough
 	DeleteUnused                 // marked for long enough, and still unused
+	NoteTrash                    // what the ConfigMaps of its class say of the trash
 )
 
 // DecideRevision returns what to do with a revision, and when to recheck it. A revision is marked
@@ -34,6 +37,8 @@ const (
 func DecideRevision(r Revision, now time.Time) (RevisionAction, time.Time) {
 	due := r.Marked.Add(keepUnused)
 	switch {
+	case r.Used && r.Marked.IsZero() && r.Outdated:
+		return NoteTrash, time.Time{}
 	case r.Used && r.Marked.IsZero():
 		return KeepUnchanged, time.Time{}
 	case r.Used:

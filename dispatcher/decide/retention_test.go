@@ -12,6 +12,8 @@ func TestUnusedRevisionIsMarkedAndCollectedAnHourLater(t *testing.T) {
 		want     RevisionAction
 	}{
 		"in use":                          {Revision{Used: true}, KeepUnchanged},
+		"in use, with an outdated note":   {Revision{Used: true, Outdated: true}, NoteTrash},
+		"unused, with an outdated note":   {Revision{Outdated: true}, MarkUnused},
 		"used again":                      {Revision{Used: true, Marked: now.Add(-time.Minute)}, UnmarkUnused},
 		"used again at the last moment":   {Revision{Used: true, Marked: now.Add(-time.Hour)}, UnmarkUnused},
 		"unused":                          {Revision{}, MarkUnused},

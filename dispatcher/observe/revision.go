@@ -27,6 +27,8 @@ type Revision struct {
 	Name   string
 	Stored *appsv1.ControllerRevision
 	decide.Revision
+	// Trash is what the ConfigMaps of its class say of the trash.
+	Trash config.Trash
 }
 
 // ObserveRevision collects what decide needs to know of a stored config revision, or nil if it does
@@ -44,7 +46,23 @@ func (b *Observer) ObserveRevision(ctx context.Context, name string, live bool) 
 			return nil, err
 		}
 	}
+	b.observeNote(r)
 	return r, nil
+}
+
+// observeNote finds whether a revision notes what the ConfigMaps of its class say of the trash. What
+// cannot be read is not noted, and keeps everything until it is corrected.
+func (b *Observer) observeNote(r *Revision) {
+	judged := b.JudgeStored(r.Stored)
+	if judged.Damaged != nil {
+		return
+	}
+	today, fault, says := b.TrashToday(judged.Source)
+	if !says || fault != nil {
+		return
+	}
+	noted, fault := config.Noted(r.Stored, judged.Source)
+	r.Trash, r.Outdated = today, fault != nil || noted != today
 }
 
 // isUsed reports whether anything in the caches needs a revision. One that cannot be parsed is

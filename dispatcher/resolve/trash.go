@@ -7,31 +7,41 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 )
 
-// Trash returns which released volumes of a config wait for their delete: as many as any of the
-// ConfigMaps keeps that the class has now, since a new one may stand beside the old one for a while,
-// or that has the name of the revision's, which may have lost its label. Without any it is what the
-// revision keeps.
-func (f *Resolver) Trash(made config.Config) (t config.Trash, fault *field.Error) {
-	present := f.labelledFor(made.Source.Namespace, made.Source.Class)
+// Trash returns which released volumes of a config wait for their delete: what the ConfigMaps of its
+// class say, or without any what they said last.
+func (f *Resolver) Trash(made config.Config) (config.Trash, *field.Error) {
+	if t, fault, says := f.TrashToday(made.Source); says {
+		return t, fault
+	}
+	stored := f.Caches.Revisions.Named(made.Source.Revision())
+	if stored == nil {
+		return config.TrashOf(made.Source.Data)
+	}
+	return config.Noted(stored, made.Source)
+}
+
+// TrashToday returns which released volumes wait for their delete: as many as any of the ConfigMaps
+// keeps that the class of their source has now, since a new one may stand beside the old one for a
+// while, or that has the name of the source's, which may have lost its label. Without any, nothing
+// says it.
+func (f *Resolver) TrashToday(made config.Source) (t config.Trash, fault *field.Error, says bool) {
+	present := f.labelledFor(made.Namespace, made.Class)
 	for _, cm := range []*corev1.ConfigMap{
-		f.presentFor(made.Source), f.Caches.Configs.Named(made.Source.Namespace + "/" + made.Source.Name),
+		f.presentFor(made), f.Caches.Configs.Named(made.Namespace + "/" + made.Name),
 	} {
 		if cm != nil {
 			present = append(present, cm)
 		}
 	}
-	if len(present) == 0 {
-		return config.TrashOf(made.Source.Data)
-	}
 	for i, cm := range present {
 		one, fault := config.TrashOf(cm.Data)
 		if fault != nil {
-			return config.Trash{}, fault
+			return config.Trash{}, fault, true
 		}
 		if i == 0 {
 			t = one // a config without a limit has the largest of all
 		}
 		t = t.Or(one)
 	}
-	return t, nil
+	return t, nil, len(present) > 0
 }
