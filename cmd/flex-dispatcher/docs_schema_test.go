@@ -197,7 +197,7 @@ var forms = map[string]object{
 	"files-from-secret":         {"pattern": secretName},
 	"timeout":                   {"pattern": `^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`},
 	"keep-deleted":              {"pattern": `^(0|([0-9]+(\.[0-9]+)?(ms|s|m|h))+)$`},
-	"keep-deleted-limit":        {"pattern": `^([0-9]+(\.[0-9]+)?([kMGTPE]|[KMGTPE]i)|[0-9]{7,})$`},
+	"keep-deleted-limit":        {"pattern": `^([0-9]+(\.[0-9]+)?([kMGTPE]|[KMGTPE]i)|[0-9]{10,})$`},
 	"max-attempts":              {"pattern": `^[0-9]+$`},
 	"max-parallel":              {"pattern": `^[1-9][0-9]*$`},
 	"batch-size":                {"pattern": `^([1-9]|[1-5][0-9]|6[0-4])$`},

@@ -179,7 +179,7 @@ var values = map[string][2][]string{
 	"files-from-secret":         {{"filer"}, {"a/b", "a b"}},
 	"timeout":                   {{"90s", "10m", "1h30m", "1.5h"}, {"10", "ten minutes", "-5m", "10 m"}},
 	"keep-deleted":              {{"168h", "0", "0s", "1h30m"}, {"7d", "168", "-1h", "a week"}},
-	"keep-deleted-limit":        {{"500Gi", "1.5Ti", "20M", "2000000"}, {"0", "500", "100m", "-1Gi", "1 Gi", "10GB", "none"}},
+	"keep-deleted-limit":        {{"500Gi", "1.5Ti", "2000Mi", "2000000000"}, {"0", "500", "2000000", "100m", "-1Gi", "1 Gi", "10GB", "none"}},
 	"max-attempts":              {{"0", "7"}, {"-1", "many", "1.5"}},
 	"max-parallel":              {{"1", "100"}, {"0", "-2", "3x"}},
 	"batch-size":                {{"1", "16", "64"}, {"0", "65", "100", "a"}},

@@ -22,13 +22,15 @@ type Trash struct {
 	Limit int64
 }
 
-// leastLimit is the least number of bytes that is a limit: a number that lacks its unit, or is to say
-// that there is none, would delete everything.
-const leastLimit = 1 << 20
+// LeastCounted is what each volume counts at least towards a limit, in bytes. A quota counts no claim
+// that was deleted, so a tenant could have any number of small volumes kept, each with objects of its
+// own. It is the least limit as well: a number that lacks its unit, or is to say that there is none,
+// would delete everything.
+const LeastCounted = 1 << 30
 
 var (
 	errKeepDeleted = errors.New("must be a duration such as 168h, or 0")
-	errKeepLimit   = errors.New("must be a quantity of bytes such as 500Gi, at least 1Mi. " +
+	errKeepLimit   = errors.New("must be a quantity of bytes such as 500Gi, at least 1Gi. " +
 		"Without the key there is no limit")
 )
 
@@ -46,7 +48,7 @@ func TrashOf(data map[string]string) (t Trash, fault *field.Error) {
 	}
 	if text, has := data[keyKeepLimit]; has {
 		limit, err := quantity.Parse(strings.TrimSpace(text))
-		if err != nil || limit.Value() < leastLimit {
+		if err != nil || limit.Value() < LeastCounted {
 			return Trash{}, field.Invalid(at(keyKeepLimit), text, errKeepLimit.Error())
 		}
 		t.Limit = limit.Value()

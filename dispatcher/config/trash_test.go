@@ -30,12 +30,12 @@ func TestKeepDeletedIsADuration(t *testing.T) {
 // No value means that nothing is kept: whoever forgets the unit, or takes 0 for no limit, would lose
 // everything that waits.
 func TestKeepDeletedLimitIsAQuantityOfBytes(t *testing.T) {
-	for text, want := range map[string]int64{"1Mi": 1 << 20, "2Gi": 2 << 30, "10G": 10e9, "100E": math.MaxInt64} {
+	for text, want := range map[string]int64{"1Gi": 1 << 30, "2Gi": 2 << 30, "10G": 10e9, "100E": math.MaxInt64} {
 		if trash, fault := config.TrashOf(map[string]string{"keep-deleted-limit": " " + text + "\n"}); fault != nil || trash.Limit != want {
 			t.Errorf("%q: %v, %v", text, trash, fault)
 		}
 	}
-	for _, text := range []string{"", " ", "0", "500", "100m", "-1Gi", "1 Gi", "10GB", "1e1000", "none"} {
+	for _, text := range []string{"", " ", "0", "500", "1023Mi", "1G", "100m", "-1Gi", "1 Gi", "10GB", "1e1000", "none"} {
 		if _, fault := config.TrashOf(map[string]string{"keep-deleted": "1h", "keep-deleted-limit": text}); fault == nil {
 			t.Errorf("%q has no fault", text)
 		}

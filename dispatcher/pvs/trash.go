@@ -90,7 +90,7 @@ func WasBound(pv *corev1.PersistentVolume) bool {
 }
 
 // BeyondLimit returns of the volumes that wait those which are deleted before their time, so that at
-// most a number of bytes waits. Those that were not bound are deleted first, then the oldest, and one
+// most a number of bytes waits, with 1 GiB for each smaller one. Those that were not bound are deleted first, then the oldest, and one
 // that is larger than the limit itself makes no other go.
 func BeyondLimit(trash []*corev1.PersistentVolume, limit int64) (due []*corev1.PersistentVolume) {
 	trash = slices.SortedFunc(slices.Values(trash), func(a, b *corev1.PersistentVolume) int {
@@ -105,7 +105,7 @@ func BeyondLimit(trash []*corev1.PersistentVolume, limit int64) (due []*corev1.P
 	})
 	left := limit
 	for _, pv := range trash {
-		switch size := BytesOf(pv); {
+		switch size := max(BytesOf(pv), config.LeastCounted); {
 		case size > limit:
 			due = append(due, pv)
 		case size > left:

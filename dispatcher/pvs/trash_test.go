@@ -50,6 +50,7 @@ func TestTheOldestVolumesExceedALimit(t *testing.T) {
 		"an older one that would fit goes":    {"a 1Gi 1, b 3Gi 2, c 2Gi 3", 4 * gi, "a b"},
 		"one that is too large, and no other": {"a 1Gi 1, b 9Gi 2, c 2Gi 3", 4 * gi, "b"},
 		"the newest is too large":             {"a 1Gi 1, b 2Gi 2, c 9Gi 3", 4 * gi, "c"},
+		"small ones count as 1 GiB":           {"a 1 1, b 1Mi 2, c 1023Mi 3", 2 * gi, "a"},
 		"the same second: the lower UID":      {"b 2Gi 1, a 2Gi 1, c 2Gi 1", 4 * gi, "a"},
 		"an unknown time is the oldest":       {"b 2Gi, a 2Gi 1, c 2Gi 2", 4 * gi, "b"},
 		"sizes beyond all numbers":            {"a 8Ei 1, b 8Ei 2, c 8Ei 3", 1 << 62, "a b c"},
