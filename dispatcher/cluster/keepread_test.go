@@ -15,10 +15,10 @@ func TestOfAPageOnlyWhatIsReadIsKept(t *testing.T) {
 	note := metav1.ObjectMeta{Name: "data", Annotations: map[string]string{"note": strings.Repeat("x", 250<<10)}, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubectl"}}}
 	claims := inPages(func(context.Context, metav1.ListOptions) (*corev1.PersistentVolumeClaimList, error) {
 		return &corev1.PersistentVolumeClaimList{Items: []corev1.PersistentVolumeClaim{{ObjectMeta: note}}}, nil
-	})
+	}, 1)
 	volumes := inPages(func(context.Context, metav1.ListOptions) (*corev1.PersistentVolumeList, error) {
 		return &corev1.PersistentVolumeList{Items: []corev1.PersistentVolume{{ObjectMeta: note}}}, nil
-	})
+	}, 1)
 	page, err := claims(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -34,7 +34,7 @@ func TestOfAPageOnlyWhatIsReadIsKept(t *testing.T) {
 	}
 	configs := inPages(func(context.Context, metav1.ListOptions) (*corev1.ConfigMapList, error) {
 		return &corev1.ConfigMapList{Items: []corev1.ConfigMap{{ObjectMeta: note, Data: map[string]string{"ca": strings.Repeat("x", 1<<20)}}}}, nil
-	})
+	}, 1)
 	if page, err = configs(t.Context(), metav1.ListOptions{}); err != nil {
 		t.Fatal(err)
 	}

@@ -68,7 +68,7 @@ func TestListsOfWhatUsersWriteComeInPages(t *testing.T) {
 	for kind, one := range map[string]struct {
 		limit    int
 		selector string
-	}{"PersistentVolumeClaim": {500, ""}, "PersistentVolume": {500, ""}, "ConfigMap": {20, "type=provisioner-config"}} {
+	}{"PersistentVolumeClaim": {100, ""}, "PersistentVolume": {100, ""}, "ConfigMap": {20, "type=provisioner-config"}} {
 		for _, from := range []string{"", "second"} {
 			if want := fmt.Sprintf("%s: limit %d, version \"\", from %q, of %q", kind, one.limit, from, one.selector); !strings.Contains(all, want) {
 				t.Errorf("asked for\n%s\nwant %s", all, want)
