@@ -25,7 +25,8 @@ import (
 //
 //   - The Job has the name that the dispatcher would give to its next delete for the claim. So of several
 //     that want to delete the volume under the present config, the API server lets one create its Job, and
-//     the others wait or fail. The Job keeps its name until its pod no longer exists.
+//     the others wait or fail. The Job keeps its name until its pod no longer exists, which the audit
+//     waits for before it deletes the next volume.
 //   - The Job's pod is gated. When it is there, all that may stand for the volume is read again from the
 //     API server, and only then the gate is removed. Until the container has started it is read again
 //     and again, and if something has appeared, the Job is deleted. A claim does not appear: no claim
@@ -101,7 +102,7 @@ func (a *Auditor) fix(ctx context.Context, s *audit.State, f audit.Finding) (str
 		return "", err
 	}
 	job = created
-	defer a.remove(ctx, job)
+	defer a.free(ctx, job)
 	end, err := a.await(ctx, job, func(ctx context.Context) error {
 		if err := a.whyChanged(ctx, classes[0]); err != nil {
 			return err

@@ -64,6 +64,33 @@ func TestAnAuditListsEachNodeAndDeletesEachOrphanOnItsNode(t *testing.T) {
 	}, nodeCalled("node-1"), tainted, pvOn("node-1", uidNumber(3)))
 }
 
+// An API server keeps the name of a Job until its pod no longer exists.
+func TestAnOrphanOfTwoNodesIsDeletedOnBoth(t *testing.T) {
+	inLabOfNodes(t, nil, func(n *onNodes) {
+		n.has = map[string][]string{"node-1": {lineOf(uidNumber(1))}, "node-2": {lineOf(uidNumber(1))}}
+		got, err := n.Look(n.t.Context(), run.Storages{All: true})
+		if err != nil || len(got.Found) != 2 {
+			n.t.Fatalf("found %+v, error %v", got.Found, err)
+		}
+		n.client.PrependReactor("delete", "jobs", func(action clienttesting.Action) (bool, runtime.Object, error) {
+			at := action.(clienttesting.DeleteAction)
+			time.AfterFunc(10*time.Second, func() {
+				if err := n.client.Tracker().Delete(at.GetResource(), at.GetNamespace(), at.GetName()); err != nil {
+					n.t.Error(err)
+				}
+			})
+			return true, nil, nil
+		})
+		said, err := n.fixing(got, "pvc-"+uidNumber(1))
+		for _, node := range []string{"node-1", "node-2"} {
+			if !strings.Contains(said, "on the node "+node+" of the class gold, of the claim app/data, was deleted") {
+				n.t.Errorf("said %q, %v", said, err)
+			}
+		}
+		n.mustLeaveNoJob()
+	}, nodeCalled("node-1"), nodeCalled("node-2"))
+}
+
 // Nothing is known of volumes where none was looked for, and what was not looked for is named.
 func TestNoPVIsTakenForMissingOnANodeThatWasNotListed(t *testing.T) {
 	elsewhere := map[string]string{"node-selector": "storage=local"}

@@ -79,6 +79,22 @@ func (a *Auditor) remove(ctx context.Context, job *batchv1.Job) {
 	}) // one that stays expires
 }
 
+// free removes a Job, and waits until its name is free: what another node has of the same claim is
+// deleted by a Job of that name.
+func (a *Auditor) free(ctx context.Context, job *batchv1.Job) {
+	a.remove(ctx, job)
+	for until := a.Clock.Now().Add(a.Timeout); a.Clock.Now().Before(until); {
+		if _, err := a.look(ctx, job); err != nil {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-a.Clock.After(lookEvery):
+		}
+	}
+}
+
 // await starts a Job and waits until it has ended or the time is up. whyNot returns why the Job
 // must not run, or nil. It is asked right before the gate is removed, and from then on until the
 // container has started.
