@@ -1,8 +1,8 @@
 #!/bin/bash
 # bench.sh: claims bound and deleted a second, of this project and of its peers, in one run. (make bench)
 # Each cell of the table has a cluster of its own: a control plane without kubelets, and test/bench plays the nodes. Those of the column "one"
-# have a real node. What is printed is kept in BENCH_OUT as bench.txt, with bench.json, bench.svg and the logs of the
-# provisioners.
+# have a real node, and print the time of a claim by step. What is printed is kept in BENCH_OUT as bench.txt, with bench.json, bench.svg and
+# the logs of the provisioners.
 #   BENCH=quick          a few cells, in minutes
 #   BENCH_CELLS=REGEX    only cells with such names: 'stock/', 'raised/(csi|ours-64)$'
 #   BENCH_PEERS=no       without the peers, which take minutes to build the first time

@@ -27,6 +27,8 @@ type bench struct {
 	cluster *cluster
 	subject *subject
 	watcher *watcher
+	// tracer is nil where claims come in a burst.
+	tracer *tracer
 }
 
 // measure measures a cell in a cluster that has just been started. With an error, it returns what

@@ -35,6 +35,9 @@ func measureOnes(ctx context.Context, s settings) (report.Result, error) {
 	if b.watcher, err = startWatcher(ctx, c.client); err != nil {
 		return result, err
 	}
+	if b.tracer, err = startTracer(ctx, c.client); err != nil {
+		return result, err
+	}
 	result.Provision, result.Delete = &report.Phase{}, &report.Phase{}
 	for i, name := range append(names(s.cell.Row.Name+"-first", 1), names(s.cell.Row.Name, s.cell.Claims)...) {
 		if err := b.oneClaim(ctx, name, &result, i > 0); err != nil {
@@ -46,14 +49,19 @@ func measureOnes(ctx context.Context, s settings) (report.Result, error) {
 
 // oneClaim measures one claim, from its creation until nothing of it is left.
 func (b *bench) oneClaim(ctx context.Context, name string, result *report.Result, counts bool) error {
+	trace := b.tracer.begin(false)
 	provision, err := b.burst(ctx, b.watcher.provisioned, b.subject.create, []string{name})
 	if err != nil {
 		return fmt.Errorf("provision %s: %w", name, err)
 	}
+	trace.Note(report.Bound, time.Now()) // the watcher may see it first
+	provision.Steps, trace = trace.Steps(), b.tracer.begin(true)
 	remove, err := b.burst(ctx, b.watcher.deleted, b.subject.remove, []string{name})
 	if err != nil {
 		return fmt.Errorf("delete %s: %w", name, err)
 	}
+	trace.Note(report.PVGone, time.Now())
+	remove.Steps = trace.Steps()
 	if counts {
 		result.Provision.Add(provision)
 		result.Delete.Add(remove)

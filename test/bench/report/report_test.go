@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -216,5 +217,29 @@ func TestAClaimOnARealNodeIsBoundSoonEnough(t *testing.T) {
 		if text := report.Text(results); !strings.Contains(text, "one/one-ours") {
 			t.Errorf("no row of it in\n%s", text)
 		}
+	}
+}
+
+// A step that was over before the last one took nothing, so the steps of a claim are its whole time.
+func TestTheStepsOfAClaimAreItsWholeTime(t *testing.T) {
+	start := time.Now()
+	phase := &report.Phase{}
+	for i := range 3 {
+		trace := report.NewTrace(start)
+		for step, after := range map[string]int{report.JobCreated: 300, report.EarlierPodEnded: 200, report.PVGone: 700 + 100*i} {
+			trace.Note(step, start.Add(time.Duration(after)*time.Millisecond))
+			trace.Note(step, start.Add(time.Hour)) // only the first time counts
+		}
+		phase.Add(&report.Phase{Steps: trace.Steps()})
+	}
+	var got []string
+	text := report.Text(report.Results{{Column: plan.One, Row: "one-ours", Delete: phase}})
+	for line := range strings.SplitSeq(text, "\n") {
+		if fields := strings.Fields(line); len(fields) > 3 && slices.Contains([]string{"Job", "earlier", "PV"}, fields[0]) {
+			got = append(got, strings.Join(fields, " "))
+		}
+	}
+	if diff := cmp.Diff([]string{"Job created 3 300 300", "earlier pod ended 3 0 200", "PV gone 3 500 800"}, got); diff != "" {
+		t.Error(diff)
 	}
 }

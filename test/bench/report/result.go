@@ -33,6 +33,8 @@ type Phase struct {
 	Done  []float64 `json:"done"`
 	// Took are seconds, for each claim from its own creation or deletion, sorted.
 	Took []float64 `json:"took"`
+	// Steps are those of claims that came one after the other.
+	Steps []Step `json:"steps,omitempty"`
 	// Requests to the API server, until none came any more.
 	Requests  []audit.Count `json:"requests"`
 	Processes []Process     `json:"processes"`
@@ -146,4 +148,5 @@ func (p *Phase) Add(next *Phase) {
 	}
 	p.Took = append(p.Took, next.Took...)
 	slices.Sort(p.Took)
+	p.Steps = addSteps(p.Steps, next.Steps)
 }

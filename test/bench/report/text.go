@@ -112,7 +112,7 @@ func times(r Results) string {
 			measured(one.Delete.Quantile(0.5)), measured(one.Delete.Quantile(0.95)),
 		})
 	}
-	return table("Times of one claim in the burst", rows)
+	return table("Times of one claim in the burst", rows) + steps(r)
 }
 
 func (r Result) name() string { return string(r.Column) + "/" + r.Row }
