@@ -1,11 +1,13 @@
 #!/bin/bash
 # bench.sh: claims bound and deleted a second, of this project and of its peers, in one run. (make bench)
 # Each cell of the table has a cluster of its own: a control plane without kubelets, and test/bench plays the nodes. Those of the column "one"
-# have a real node, and print the time of a claim by step. What is printed is kept in BENCH_OUT as bench.txt, with bench.json, bench.svg and
-# the logs of the provisioners.
+# have a real node, and print the time of a claim by step. Those of "memory" and "scale" have no
+# nodes and 100,000 claims (bench-large.sh). What is printed is kept in BENCH_OUT as bench.txt, with
+# bench.json, bench.svg and the logs of the provisioners.
 #   BENCH=quick          a few cells, in minutes
 #   BENCH_CELLS=REGEX    only cells with such names: 'stock/', 'raised/(csi|ours-64)$'
 #   BENCH_PEERS=no       without the peers, which take minutes to build the first time
+#   BENCH_BASE=COMMIT    measures the dispatcher of that commit, too, with which targets compare this one
 #   PROFILE=1            keeps CPU profiles of the API server beside the logs of the provisioners
 #   BENCH_OUT=DIR        bin/bench
 #   BENCH_ADD=1          keeps the cells that are in BENCH_OUT, measured by an earlier run, and measures only the others
@@ -29,11 +31,16 @@ compile() {
     test/bench/peers/build.sh "$BIN"
   fi
   ln -sf "$PWD/bin/flex-dispatcher" "$BIN/"
+  if [ -n "${BENCH_BASE:-}" ]; then
+    say "compiling the dispatcher of $BENCH_BASE"
+    hack/bench-base.sh "$BENCH_BASE" "$BIN/flex-dispatcher-base"
+  fi
 }
 
 # can_measure ROW PEER
 can_measure() {
   [ "$2" = false ] || [ "${BENCH_PEERS:-}" != no ] || return 1
+  [[ $1 != base* ]] || [ -n "${BENCH_BASE:-}" ] || return 1
   [ "$1" != local-path ] || grep -q kube-client-qps "$BIN/local-path-provisioner" || return 1 # its limit cannot be raised
 }
 
@@ -49,11 +56,12 @@ cells() {
   done
 }
 
-# up_alone: the policies that are shipped are in force for every row. The dispatcher is started by the benchmark, and only for its rows.
+# up_alone ROW: the policies that are shipped are in force for every row. The dispatcher is started by the benchmark, and only for its rows.
 up_alone() {
   test/cluster/up.sh 0
   kubectl kustomize deploy/base | kubectl apply -f - >/dev/null
   kubectl -n flex-system delete deployment flex-dispatcher >/dev/null
+  [ "$1" != recipe ] || kubectl apply -f configmaps/nfs.yaml >/dev/null
 }
 
 # up_with_node ROW: with the dispatcher and the images as they are shipped, and an image for local-path-provisioner's pods.
@@ -76,11 +84,17 @@ cell() { # COLUMN ROW CLAIMS FILE
   export FLEX_CONTROLLERS_FLAGS=${flags[0]} FLEX_SCHEDULER_FLAGS=${flags[1]}
   [ -z "${PROFILE:-}" ] || export FLEX_APISERVER_FLAGS=--profiling=true
   say "$1/$2: $3 claims"
-  if [ "$1" = one ]; then up_with_node "$2"; else up_alone; fi
+  if [ "$1" = one ]; then up_with_node "$2"; else up_alone "$2"; fi
   in_control "$BIN/bench" cell -column "$1" -row "$2" -claims "$3" -kubeconfig "$LAB_KUBECONFIG" -state "$KUBE_DIR" \
     -bin "$BIN" -logs "$OUT/logs" -profile="$([ -z "${PROFILE:-}" ] && echo false || echo true)" -out "$OUT/cells/$4" || FAILED+=("$4")
   test/cluster/down.sh
   [ "$2" != one-cinder ] || test/cinder/down.sh
+}
+
+# large COLUMN ROW...: a cluster with many claims, which has no nodes.
+large() {
+  say "$*"
+  BENCH_CELLS_DIR=$OUT/cells hack/bench-large.sh "$@" || FAILED+=("$1")
 }
 
 machine() {
@@ -90,7 +104,7 @@ machine() {
 }
 
 main() {
-  local todo line column row claims file
+  local todo line column row claims file memory=() scale=()
   if [ -e "$KUBE_DIR" ] || [ -e "$LAB_STATE/cinder" ]; then
     die "a cluster or a Cinder is running, and the benchmark needs its own. Stop them: test/cluster/down.sh, test/cinder/down.sh"
   fi
@@ -103,8 +117,14 @@ main() {
   trap 'exit 130' INT TERM
   for line in "${todo[@]}"; do
     read -r column row claims file <<<"$line"
-    cell "$column" "$row" "$claims" "$file"
+    case $column in
+      memory) memory+=("$row") ;;
+      scale) scale+=("$row") ;;
+      *) cell "$column" "$row" "$claims" "$file" ;;
+    esac
   done
+  [ ${#memory[@]} = 0 ] || large memory "${memory[@]}"
+  [ ${#scale[@]} = 0 ] || large scale "${scale[@]}"
   "$BIN/bench" report -dir "$OUT" -machine "$(machine)"
   say "bench: ${#todo[@]} cells in $((SECONDS / 60)) min $((SECONDS % 60)) s; $OUT"
   [ ${#FAILED[@]} = 0 ] || die "these cells failed: ${FAILED[*]}"

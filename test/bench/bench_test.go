@@ -18,7 +18,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/yaml"
 
+	"github.com/flex-provisioner/flex-provisioner/configmaps"
 	"github.com/flex-provisioner/flex-provisioner/test/bench/plan"
 	"github.com/flex-provisioner/flex-provisioner/test/bench/report"
 )
@@ -31,6 +33,45 @@ func TestOnlyTunedRowsRaiseOurLimits(t *testing.T) {
 		raised := slices.ContainsFunc(ourFlags(row, "file"), func(f string) bool { return strings.Contains(f, "qps") || strings.Contains(f, "workers") })
 		if raised != row.Tuned {
 			t.Errorf("%s: %v", row.Name, ourFlags(row, "file"))
+		}
+	}
+}
+
+func TestARecipeIsServedWithItsOwnConfigAndABaseByItsOwnProgram(t *testing.T) {
+	for name, want := range map[string]struct {
+		program string
+		scripts bool
+	}{"recipe": {"flex-dispatcher", true}, "ours-1": {"flex-dispatcher", false}, "base-1": {"flex-dispatcher-base", false}} {
+		row, err := plan.RowOf(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		scripts := slices.ContainsFunc(ourFlags(row, "file"), func(f string) bool { return strings.HasPrefix(f, "--script-image=") })
+		if program(row) != want.program || scripts != want.scripts {
+			t.Errorf("%s: %s %v", name, program(row), ourFlags(row, "file"))
+		}
+	}
+}
+
+// A pod of a recipe that fits no node would wait until the cell's time is over.
+func TestARecipeFitsThePlayedNodes(t *testing.T) {
+	for _, row := range plan.Rows {
+		if row.Class == "" {
+			continue
+		}
+		var recipe corev1.ConfigMap
+		text, err := configmaps.Files.ReadFile(row.Class + ".yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for part := range strings.SplitSeq(string(text), "\n---\n") {
+			if strings.Contains(part, "kind: ConfigMap") {
+				err = yaml.Unmarshal([]byte(part), &recipe)
+			}
+		}
+		key, value, _ := strings.Cut(recipe.Data["node-selector"], "=")
+		if err != nil || fakeNode("one").Labels[key] != value || recipe.Data["batch-size"] != "16" || recipe.Data["script"] == "" {
+			t.Errorf("%s: %v, %v", row.Class, recipe.Data, err)
 		}
 	}
 }

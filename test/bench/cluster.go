@@ -155,8 +155,8 @@ func (c *cluster) makeNodes(ctx context.Context) error {
 	})
 }
 
-// fakeNode has room for every pod of a burst. Whoever asks it for the log of a pod is refused at
-// once: nothing listens at its address.
+// fakeNode has room for every pod of a burst, and is where recipes run. Whoever asks it for the log
+// of a pod is refused at once: nothing listens at its address.
 func fakeNode(name string) *corev1.Node {
 	room := corev1.ResourceList{
 		corev1.ResourceCPU: resource.MustParse("1000"), corev1.ResourceMemory: resource.MustParse("1Ti"), corev1.ResourcePods: resource.MustParse("20k"),
@@ -166,6 +166,7 @@ func fakeNode(name string) *corev1.Node {
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{
 			corev1.LabelHostname: name, corev1.LabelOSStable: "linux", corev1.LabelArchStable: "amd64",
+			"node-restriction.kubernetes.io/flex-storage-network": "true",
 		}},
 		Status: corev1.NodeStatus{
 			Capacity: room, Allocatable: room,

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 
@@ -19,24 +20,42 @@ const writer = "bench-writer"
 
 // startOurs starts our dispatcher with the permissions that are shipped.
 func startOurs(ctx context.Context, s settings, c *cluster) (*subject, error) {
-	if err := c.makeClass(ctx, contract.ProvisionerName, storagev1.VolumeBindingImmediate); err != nil {
-		return nil, err
-	}
-	if err := c.account(ctx, configNamespace, writer, map[string]string{contract.LabelProvisioner: "true"}); err != nil {
-		return nil, err
-	}
-	if _, err := c.client.CoreV1().ConfigMaps(configNamespace).Create(ctx, configOf(s.cell.Row), metav1.CreateOptions{}); err != nil {
-		return nil, err
+	row := s.cell.Row
+	if row.Class == "" {
+		if err := c.serveClass(ctx, row); err != nil {
+			return nil, err
+		}
 	}
 	kubeconfig, err := c.kubeconfigOf(ctx, systemNamespace, report.OurActor)
 	if err != nil {
 		return nil, err
 	}
-	p, err := s.start(ctx, "flex-dispatcher", ourFlags(s.cell.Row, kubeconfig)...)
+	p, err := s.start(ctx, program(row), ourFlags(row, kubeconfig)...)
 	if err != nil {
 		return nil, err
 	}
-	return &subject{create: c.claims(nil), remove: c.deleteClaim, programs: []*process.Program{p}}, nil
+	create := c.claims(cmp.Or(row.Class, className), nil)
+	return &subject{create: create, remove: c.deleteClaim, programs: []*process.Program{p}}, nil
+}
+
+// program is the name of a row's dispatcher.
+func program(row plan.Row) string {
+	if row.Base {
+		return "flex-dispatcher-base"
+	}
+	return "flex-dispatcher"
+}
+
+// serveClass makes a class with the settings of a row.
+func (c *cluster) serveClass(ctx context.Context, row plan.Row) error {
+	if err := c.makeClass(ctx, contract.ProvisionerName, storagev1.VolumeBindingImmediate); err != nil {
+		return err
+	}
+	if err := c.account(ctx, configNamespace, writer, map[string]string{contract.LabelProvisioner: "true"}); err != nil {
+		return err
+	}
+	_, err := c.client.CoreV1().ConfigMaps(configNamespace).Create(ctx, configOf(row), metav1.CreateOptions{})
+	return err
 }
 
 func configOf(row plan.Row) *corev1.ConfigMap {
@@ -54,6 +73,9 @@ func configOf(row plan.Row) *corev1.ConfigMap {
 // ourFlags returns the dispatcher's flags: for a tuned row, with limits that do not bind.
 func ourFlags(row plan.Row, kubeconfig string) []string {
 	out := []string{"--kubeconfig=" + kubeconfig, "--listen=127.0.0.1:0"}
+	if row.Class != "" {
+		out = append(out, "--script-image=localhost/flex-shell:dev")
+	}
 	if row.Tuned {
 		out = append(out, "--kube-api-qps=2000", "--kube-api-burst=4000", "--workers=20")
 	}

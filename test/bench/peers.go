@@ -33,7 +33,7 @@ func (p peer) prepare(ctx context.Context, c *cluster) (string, error) {
 }
 
 func (p peer) subject(c *cluster, programs ...*process.Program) *subject {
-	return &subject{create: c.claims(p.annotations), remove: c.deleteClaim, programs: programs}
+	return &subject{create: c.claims(className, p.annotations), remove: c.deleteClaim, programs: programs}
 }
 
 // startCSI starts the csi external-provisioner and a driver whose volumes are instant.

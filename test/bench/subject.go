@@ -72,10 +72,10 @@ func claimOf(name, class string, annotations map[string]string) *corev1.Persiste
 	}
 }
 
-// claims returns what creates claims of the class with these annotations.
-func (c *cluster) claims(annotations map[string]string) func(context.Context, string) error {
+// claims returns what creates claims of a class with these annotations.
+func (c *cluster) claims(class string, annotations map[string]string) func(context.Context, string) error {
 	return func(ctx context.Context, name string) error {
-		_, err := c.client.CoreV1().PersistentVolumeClaims(benchNamespace).Create(ctx, claimOf(name, className, annotations), metav1.CreateOptions{})
+		_, err := c.client.CoreV1().PersistentVolumeClaims(benchNamespace).Create(ctx, claimOf(name, class, annotations), metav1.CreateOptions{})
 		return err
 	}
 }

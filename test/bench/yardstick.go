@@ -116,7 +116,7 @@ func startCeiling(ctx context.Context, s settings, c *cluster) (*subject, error)
 	for range creators {
 		go one.serve(ctx)
 	}
-	return &subject{create: c.claims(nil), remove: c.deleteClaim}, nil
+	return &subject{create: c.claims(className, nil), remove: c.deleteClaim}, nil
 }
 
 func (o *ceiling) see(obj any) {

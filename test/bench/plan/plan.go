@@ -68,8 +68,10 @@ type Row struct {
 	Batch int
 	// MaxParallel is our max-parallel.
 	MaxParallel int
-	// Class is the class of an example that hack/deploy.sh applies.
+	// Class is the class of a recipe, as it is shipped. hack/bench.sh or hack/deploy.sh applies it.
 	Class string
+	// Base is set for the dispatcher of another commit (BENCH_BASE).
+	Base bool
 	// Tuned raises the provisioner's own limits. Without it, it runs as its users get it.
 	Tuned bool
 }
@@ -87,6 +89,8 @@ var Rows = []Row{
 	{Name: "ours-1", Title: "ours, batch 1", Kind: Ours, Batch: 1, MaxParallel: 200, Tuned: true},
 	{Name: "ours-16", Title: "ours, batch 16", Kind: Ours, Batch: 16, MaxParallel: 4, Tuned: true},
 	{Name: "ours-64", Title: "ours, batch 64", Kind: Ours, Batch: 64, MaxParallel: 1, Tuned: true},
+	{Name: "recipe", Title: "ours, the recipe nfs as shipped", Kind: Ours, Class: "nfs", Tuned: true},
+	{Name: "base-1", Title: "ours of BENCH_BASE, batch 1", Kind: Ours, Batch: 1, MaxParallel: 200, Tuned: true, Base: true},
 	{Name: "csi-default", Title: "csi external-provisioner, defaults", Kind: CSI},
 	{Name: "library-default", Title: "sig-storage library, defaults", Kind: Library},
 	{Name: "local-path-default", Title: "local-path-provisioner, defaults", Kind: LocalPath},
@@ -105,6 +109,22 @@ var Singles = []Row{
 
 // claimsOne is how many claims come one after the other.
 const claimsOne = 20
+
+// Columns of what a dispatcher needs in a cluster with many claims, which test/memory measures.
+const (
+	Memory Column = "memory"
+	Scale  Column = "scale"
+)
+
+// Large are the rows of the column memory. The column scale has those that are ours.
+var Large = []Row{
+	{Name: "ours", Title: "ours", Kind: Ours},
+	{Name: "base", Title: "ours of BENCH_BASE", Kind: Ours, Base: true},
+	{Name: "csi", Title: "csi external-provisioner, defaults", Kind: CSI},
+}
+
+// claimsLarge is how many claims such a cluster has.
+const claimsLarge = 100_000
 
 // RowOf returns the row of a name.
 func RowOf(name string) (Row, error) {
@@ -151,15 +171,25 @@ func (c Cell) File() string {
 // repeated every 15 s, and how many of them fall into a run differs.
 const runs = 3
 
-// compared are the rows on which the comparisons rest.
-var compared = []string{"csi", "ours-64"}
+// compared are the rows on which the comparisons rest in every column, comparedRaised those on
+// which more rest in that one.
+var (
+	compared       = []string{"csi", "ours-64"}
+	comparedRaised = []string{"recipe", "ours-1", "base-1"}
+)
+
+// isRepeated reports whether the cell is measured several times.
+func (c Cell) isRepeated() bool {
+	return slices.Contains(compared, c.Row.Name) && c.Column != Memory ||
+		c.Column == Raised && slices.Contains(comparedRaised, c.Row.Name)
+}
 
 // again returns the further runs of those cells, each after one of all the others.
 func again(cells []Cell) []Cell {
 	var out []Cell
 	for run := 2; run <= runs; run++ {
 		for _, cell := range cells {
-			if slices.Contains(compared, cell.Row.Name) {
+			if cell.isRepeated() {
 				cell.Run = run
 				out = append(out, cell)
 			}
@@ -183,11 +213,13 @@ var quick = []struct {
 	row    string
 	claims int
 }{
-	{Stock, "ours-64", claimsDefaults},
+	{Stock, "csi", claimsDefaults},
+	{Stock, "recipe", claimsDefaults},
 	{Raised, "floor", claimsQuick},
 	{Raised, "csi", claimsQuick},
 	{Raised, "ours-1", claimsQuick},
-	{Raised, "ours-64", claimsQuick},
+	{Raised, "base-1", claimsQuick},
+	{Raised, "recipe", claimsQuick},
 }
 
 // Cells returns what is measured, in order.
@@ -209,21 +241,39 @@ func whole() []Cell {
 	var out []Cell
 	for _, column := range Columns {
 		for _, row := range Rows {
-			switch {
-			case row.usesDefaults() && column != Stock: // their own limits are lower than the raised ones
-			case row.usesDefaults():
-				out = append(out, Cell{column, row, claimsDefaults, 1})
-			case column == Stock:
-				out = append(out, Cell{column, row, claimsStock, 1})
-			case slices.Contains(compared, row.Name):
-				out = append(out, Cell{column, row, claimsCompared, 1})
-			default:
-				out = append(out, Cell{column, row, claimsOther, 1})
+			if row.isIn(column) {
+				out = append(out, Cell{column, row, row.claims(column), 1})
 			}
 		}
 	}
 	for _, row := range Singles {
 		out = append(out, Cell{One, row, claimsOne, 1})
 	}
+	for _, row := range Large {
+		out = append(out, Cell{Memory, row, claimsLarge, 1})
+		if row.Kind == Ours {
+			out = append(out, Cell{Scale, row, claimsLarge, 1})
+		}
+	}
 	return append(out, again(out)...)
+}
+
+// isIn reports whether a row is measured in a column. The own limits of a provisioner with its
+// defaults are lower than the raised ones.
+func (r Row) isIn(column Column) bool {
+	return (!r.usesDefaults() || column == Stock) && (!r.Base || column == Raised)
+}
+
+// claims is how many claims a row gets in a column.
+func (r Row) claims(column Column) int {
+	switch {
+	case r.usesDefaults():
+		return claimsDefaults
+	case column == Stock:
+		return claimsStock
+	case slices.Contains(compared, r.Name):
+		return claimsCompared
+	default:
+		return claimsOther
+	}
 }

@@ -21,6 +21,8 @@ type Result struct {
 	// the run with the median rate.
 	Bound   []float64 `json:"bound,omitempty"`
 	Deleted []float64 `json:"deleted,omitempty"`
+	// Figures are what is measured of a cell without phases, by their names.
+	Figures map[string]float64 `json:"figures,omitempty"`
 	// Error is why the cell was not measured to its end.
 	Error string `json:"error,omitempty"`
 }
@@ -105,6 +107,20 @@ func (p *Phase) CPU(name string) float64 {
 		}
 	}
 	return 1000 * sum / float64(len(p.Done))
+}
+
+// allCPU returns the milliseconds that all processes used for each claim.
+func (p *Phase) allCPU() float64 {
+	sum := 0.0
+	for _, name := range append(components, Provisioner) {
+		sum += p.CPU(name)
+	}
+	return sum
+}
+
+// allRequests returns the requests of all for each claim.
+func (p *Phase) allRequests() float64 {
+	return p.perClaim("", func(c audit.Count) int { return c.N })
 }
 
 // Results are those of a run.

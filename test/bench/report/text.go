@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -45,7 +46,7 @@ func table(title string, rows [][]string) string {
 
 // Text formats a run for people.
 func Text(r Results) string {
-	return rates(r) + spreads(r) + targets(Targets(r)) + times(r) + requests(r) + usage(r) + failures(r)
+	return rates(r) + spreads(r) + TargetTable(Targets(r)) + Figures(r) + times(r) + requests(r) + usage(r) + failures(r)
 }
 
 // rates is the table of all rows: claims a second, bound and deleted.
@@ -87,16 +88,35 @@ func numbers(all []float64) string {
 	return strings.Join(out, " ")
 }
 
-func targets(all []Target) string {
-	rows := [][]string{{"target", "", "wanted", "measured", "ratio", "result"}}
+// TargetTable says what of the targets was met.
+func TargetTable(all []Target) string {
+	rows := [][]string{{"about", "target", "", "wanted", "measured", "ratio", "result"}}
 	for _, t := range all {
 		kind := "aim"
 		if t.Must {
 			kind = "must"
 		}
-		rows = append(rows, []string{t.What, kind, number(t.Want), number(t.Measured), measured(t.Ratio), string(t.Result)})
+		rows = append(rows, []string{string(t.Topic), t.What, kind, number(t.Want), number(t.Measured), measured(t.Ratio), string(t.Result)})
 	}
 	return table("Targets", rows)
+}
+
+// Figures is the table of the cells without phases.
+func Figures(r Results) string {
+	rows := [][]string{{"cell", "claims", "figures"}}
+	for _, one := range r {
+		var figures []string
+		for _, name := range slices.Sorted(maps.Keys(one.Figures)) {
+			figures = append(figures, name+" "+number(one.Figures[name]))
+		}
+		if len(figures) > 0 {
+			rows = append(rows, []string{one.name(), strconv.Itoa(one.Claims), strings.Join(figures, ", ")})
+		}
+	}
+	if len(rows) == 1 {
+		return ""
+	}
+	return table("In a large cluster", rows)
 }
 
 // times says how long one claim of the burst took.
@@ -145,7 +165,7 @@ func requestsOf(title string, p *Phase) string {
 		}
 		rows = append(rows, []string{
 			actor, number(total), number(p.perClaim(actor, only(audit.Count.IsWrite))), number(p.perClaim(actor, only(audit.Count.IsRead))),
-			number(p.perClaim(actor, only(audit.Count.IsEvent))), number(p.perClaim(actor, conflicts)), p.most(actor),
+			number(p.perClaim(actor, only(audit.Count.IsEvent))), number(p.perClaim(actor, func(c audit.Count) int { return c.Conflicts })), p.most(actor),
 		})
 	}
 	return table("Requests for each claim: "+title, rows)
