@@ -74,6 +74,8 @@ type Slots struct {
 	launched map[string]*Assignment // by the Job's "namespace/name"
 	// paced are the groups that were assigned a slot a moment ago.
 	paced map[groupKey]paced
+	// counted says when the Jobs of a class were counted, with which it is not done too often.
+	counted map[ClassKey]counting
 	// joined are the UIDs that another UID's worker is about to launch with its own, with that
 	// other UID. They are in no queue.
 	joined map[types.UID]types.UID
@@ -86,7 +88,7 @@ func New(caches *cluster.Caches, clk clock.WithDelayedExecution, enqueue func(ty
 		caches: caches, clock: clk, enqueue: enqueue,
 		queues: map[ClassKey]*Queue{}, served: map[ClassKey]map[Flow]time.Time{}, jobs: map[ClassKey]map[Flow]map[string]bool{},
 		assigned: map[types.UID]*Assignment{}, launched: map[string]*Assignment{}, joined: map[types.UID]types.UID{},
-		paced: map[groupKey]paced{},
+		paced: map[groupKey]paced{}, counted: map[ClassKey]counting{},
 	}
 }
 
@@ -113,8 +115,8 @@ func (s *Slots) Begin(uid types.UID) *Assignment {
 // End reassigns the slot that a UID had and did not use, because something else had to be done
 // first or the API server refused the Job: a UID that cannot be launched now must not hold up
 // another, unless its next step is due in a moment. Then the free slots of every class in which the
-// UID has Jobs are assigned, since one of them may have started or ended. It reports whether the UID
-// waits, or has been assigned a slot since. UIDs that have joined and are still neither launched nor dismissed, since the work has
+// UID has Jobs are assigned, now or soon, since one of them may have started, or the time may be over
+// for which it held one. It reports whether the UID waits, or has been assigned a slot since. UIDs that have joined and are still neither launched nor dismissed, since the work has
 // panicked, wait again.
 func (s *Slots) End(uid types.UID, had *Assignment, next time.Duration) bool {
 	s.dismissJoined(uid)
@@ -122,7 +124,7 @@ func (s *Slots) End(uid types.UID, had *Assignment, next time.Duration) bool {
 		s.Assign(had.ClassKey)
 	}
 	for _, job := range s.caches.Jobs.By(cluster.ByUID, string(uid)) {
-		s.Assign(KeyOfObject(job))
+		s.assignSoon(KeyOfObject(job))
 	}
 	for _, at := range s.passedOf(uid) {
 		s.Assign(at)
@@ -191,7 +193,11 @@ func (s *Slots) knowClass(at ClassKey) {
 // Await adds a UID to the queue of a class. It may be assigned a slot at once.
 func (s *Slots) Await(at ClassKey, w Waiter) {
 	s.addWaiter(at, w)
-	s.Assign(at)
+	if s.wasFull(at) {
+		s.assignSoon(at)
+	} else {
+		s.Assign(at)
+	}
 }
 
 // addWaiter adds a UID to the queue of a class, unless it has joined the Job of another.
@@ -217,7 +223,9 @@ func (s *Slots) Assign(at ClassKey) {
 		return
 	}
 	load := s.load(at, queue.Limit())
-	for _, w := range queue.Next(load, queue.Limit()-load.Busy(), s.quotas(at, queue)) {
+	free := queue.Limit() - load.Busy()
+	s.counted[at] = counting{last: s.clock.Now(), isDue: s.counted[at].isDue, full: free <= 0}
+	for _, w := range queue.Next(load, free, s.quotas(at, queue)) {
 		queue.Remove(w.UID)
 		s.assigned[types.UID(w.UID)] = &Assignment{ClassKey: at, flow: w.Flow, start: w.Start, group: w.Group, since: s.clock.Now(), behind: w.Behind}
 		if w.Group != "" {
