@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -64,13 +65,24 @@ func (p *parser) property(at *field.Path, name, value string, taken map[string]s
 // nearKey returns the dispatcher's key that a name differs from only in case, separators, a plural
 // s or one typing error.
 func nearKey(name string) string {
+	folded := fold(name)
 	for _, key := range Keys() {
-		if isNear(fold(key), fold(name)) {
+		if isNear(foldedKeys()[key], folded) {
 			return key
 		}
 	}
 	return ""
 }
+
+// foldedKeys are the dispatcher's keys as fold returns them. Every observation of a released volume
+// compares them with those of a ConfigMap.
+var foldedKeys = sync.OnceValue(func() map[string]string {
+	out := map[string]string{}
+	for _, key := range Keys() {
+		out[key] = fold(key)
+	}
+	return out
+})
 
 // isNear reports whether two texts are equal but for one letter that is wrong, missing or
 // superfluous, or two letters that are swapped.

@@ -59,11 +59,12 @@ func TrashOf(data map[string]string) (t Trash, fault *field.Error) {
 // nearTrash returns the fault that a key seems to be a misspelt one: to ignore it would delete what
 // was to be kept.
 func nearTrash(data map[string]string) *field.Error {
-	for _, own := range []string{keyKeepDeleted, keyKeepLimit} {
-		for key := range data {
-			if key != own && nearKey(key) == own {
-				return field.Invalid(at(key), data[key], "did you mean "+own+"?")
-			}
+	for key := range data {
+		if foldedKeys()[key] != "" {
+			continue // it is what it seems to be
+		}
+		if own := nearKey(key); own == keyKeepDeleted || own == keyKeepLimit {
+			return field.Invalid(at(key), data[key], "did you mean "+own+"?")
 		}
 	}
 	return nil
