@@ -80,13 +80,12 @@ fuzz: ## fuzz every parser, FUZZ_TIME=60s each
 	@hack/fuzz.sh
 
 .PHONY: bench-memory
-bench-memory: ## measure what the dispatcher needs with 100,000 claims, against the limit that is shipped; minutes
-	MEMORY=full go test -count=1 -timeout 30m -v -run '^Test(Memory|TheCollector)' ./test/memory
+bench-memory: deps build ## measure memory with 100,000 claims, against the shipped limit and beside csi; minutes
+	@hack/bench-large.sh memory
 
 .PHONY: bench-scale
 bench-scale: deps build ## measure start, rest and failover with 1,000 to 100,000 claims in a real API server; minutes, into bin/bench-scale
-	test/cluster/build.sh
-	. test/cluster/env.sh && SCALE_BIN=$$KUBE_BIN go test -count=1 -timeout 30m -v -run '^TestScale$$' ./test/memory
+	@hack/bench-large.sh scale
 
 .PHONY: bench
 bench: deps build ## claims a second, beside the peers: BENCH=quick in minutes, the whole in more than an hour; hack/bench.sh says more (root)

@@ -24,6 +24,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/controller"
+	"github.com/flex-provisioner/flex-provisioner/test/bench/plan"
 )
 
 // envServer is set in the process that is measured: the URL of its API server.
@@ -155,9 +156,7 @@ func TestTheCollectorKnowsTheShippedLimit(t *testing.T) {
 }
 
 func TestMemory(t *testing.T) {
-	if os.Getenv("MEMORY") != "full" {
-		t.Skip("minutes long: make bench-memory")
-	}
+	_ = kubeFor(t, plan.Memory)
 	limit, soft := shipped(t)
 	none := measure(t, lot{}, soft)
 	t.Logf("without objects: heap %d MiB, RSS %d MiB", none.Heap>>20, none.RSS>>20)

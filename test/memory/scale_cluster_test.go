@@ -196,20 +196,19 @@ func (s *apiServer) must(err error) {
 	}
 }
 
-// grow adds bound claims with their PVs until there are so many. They are written to etcd as the
+// grow adds bound claims with their PVs until there are so many as in a lot. They are written to etcd as the
 // API server writes them, many at a time: by the API server it would take most of the time of the
 // run.
-func (s *apiServer) grow(claims int) {
+func (s *apiServer) grow(l lot) {
 	s.t.Helper()
 	const inTransaction = 250
-	l := lot{bound: claims, text: 100}
 	var puts []any
-	for ; s.claims < claims; s.claims++ {
+	for ; s.claims < l.bound; s.claims++ {
 		claim, volume := l.claim(s.claims), pv(s.claims)
 		claim.ResourceVersion, volume.ResourceVersion = "", ""
 		puts = append(puts,
 			s.put("/registry/persistentvolumeclaims/"+claim.Namespace+"/"+claim.Name, claim), s.put("/registry/persistentvolumes/"+volume.Name, volume))
-		if len(puts) >= inTransaction || s.claims == claims-1 {
+		if len(puts) >= inTransaction || s.claims == l.bound-1 {
 			s.transact(puts)
 			puts = nil
 		}

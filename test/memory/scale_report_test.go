@@ -6,6 +6,8 @@ import (
 	"math"
 	"strings"
 	"testing"
+
+	"github.com/flex-provisioner/flex-provisioner/test/bench/report"
 )
 
 // scaleTarget is what a measured value may be at most.
@@ -24,6 +26,11 @@ func scaleTargets(largest scale) []scaleTarget {
 		{"the next Job, seconds from the leader's death", 20, largest.Death},
 		{"the next Job, seconds from a clean stop", 2, largest.Stop},
 	}
+}
+
+// figures are those that are compared with another commit's.
+func (s scale) figures() map[string]float64 {
+	return map[string]float64{report.Ready: s.Ready, report.FirstJob: s.Served, report.AfterDeath: s.Death, report.AfterStop: s.Stop}
 }
 
 func scaleTable(all []scale) string {

@@ -11,6 +11,9 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/flex-provisioner/flex-provisioner/test/bench/plan"
+	"github.com/flex-provisioner/flex-provisioner/test/bench/report"
 )
 
 // scaleSizes are the clusters that are measured, by their bound claims.
@@ -49,45 +52,46 @@ type scale struct {
 }
 
 func TestScale(t *testing.T) {
-	bin := os.Getenv("SCALE_BIN")
-	if bin == "" {
-		t.Skip("minutes long: make bench-scale")
-	}
-	server := startAPIServer(t, bin)
+	server := startAPIServer(t, kubeFor(t, plan.Scale))
+	_, soft := shipped(t)
+	t.Setenv("GOMEMLIMIT", soft)
 	var all []scale
 	for _, claims := range scaleSizes {
-		server.grow(claims)
-		one := measureScale(server, claims == scaleSizes[len(scaleSizes)-1])
+		server.grow(lot{bound: claims, text: 100})
+		one := measureScale(server, ours, claims == scaleSizes[len(scaleSizes)-1])
 		t.Logf("%+v", one)
 		all = append(all, one)
 	}
-	report(t, all)
+	writeScales(t, all)
+	results := report.Results{resultOf(plan.Scale, "ours", server.claims, all[len(all)-1].figures())}
+	if file := base(); file != "" && isAsked("base") {
+		results = append(results, resultOf(plan.Scale, "base", server.claims, measureScale(server, file, true).figures()))
+	}
+	writeResults(t, results, report.Scale)
 }
 
-// dispatcher is a process with the real program.
-type dispatcher struct {
+// process is a program in a large cluster.
+type process struct {
 	server  *apiServer
 	cmd     *exec.Cmd
-	address string
+	address string // of its metrics
 	started time.Time
 }
 
-// dispatcherOf starts a dispatcher. Its memory limit is the one that is shipped.
-func dispatcherOf(s *apiServer) *dispatcher {
+// dispatcherOf starts a dispatcher.
+func dispatcherOf(s *apiServer, file string) *process {
 	s.t.Helper()
-	_, soft := shipped(s.t)
-	s.t.Setenv("GOMEMLIMIT", soft)
-	d := &dispatcher{server: s, address: freeAddress(s.t), started: time.Now()}
-	d.cmd = background(s.t, s.dir, "flex-dispatcher-"+d.address[len("127.0.0.1:"):], "../../bin/flex-dispatcher", "--kubeconfig="+s.kubeconfig, "--listen="+d.address,
+	p := &process{server: s, address: freeAddress(s.t), started: time.Now()}
+	p.cmd = background(s.t, s.dir, "flex-dispatcher-"+p.address[len("127.0.0.1:"):], file, "--kubeconfig="+s.kubeconfig, "--listen="+p.address,
 		"--namespace="+configNamespace, "--leader-elect-resource-namespace="+systemNamespace)
-	return d
+	return p
 }
 
 // awaitReady waits until /readyz answers 200, and returns when.
-func (d *dispatcher) awaitReady() time.Time {
-	d.server.t.Helper()
-	await(d.server.t, 2*time.Minute, "a dispatcher to be ready", func() error {
-		answer, err := http.Get("http://" + d.address + "/readyz")
+func (p *process) awaitReady() time.Time {
+	p.server.t.Helper()
+	await(p.server.t, 2*time.Minute, "a dispatcher to be ready", func() error {
+		answer, err := http.Get("http://" + p.address + "/readyz")
 		if err != nil {
 			return err
 		}
@@ -101,40 +105,40 @@ func (d *dispatcher) awaitReady() time.Time {
 }
 
 // end sends a signal and waits until the process has ended. It returns when the signal was sent.
-func (d *dispatcher) end(signal os.Signal) time.Time {
-	d.server.t.Helper()
+func (p *process) end(signal os.Signal) time.Time {
+	p.server.t.Helper()
 	at := time.Now()
-	if err := d.cmd.Process.Signal(signal); err != nil {
-		d.server.t.Error(err)
+	if err := p.cmd.Process.Signal(signal); err != nil {
+		p.server.t.Error(err)
 	}
-	_ = d.cmd.Wait()
+	_ = p.cmd.Wait()
 	return at
 }
 
 // cpu returns the time that the process has used on a core.
-func (d *dispatcher) cpu() time.Duration {
-	d.server.t.Helper()
+func (p *process) cpu() time.Duration {
+	p.server.t.Helper()
 	const user, system, tick = 11, 12, 10 * time.Millisecond // counted from the state, which follows the name
-	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(d.cmd.Process.Pid), "stat"))
-	d.server.must(err)
+	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(p.cmd.Process.Pid), "stat"))
+	p.server.must(err)
 	words := strings.Fields(string(text[strings.LastIndex(string(text), ")")+1:]))
 	sum := 0
 	for _, at := range []int{user, system} {
 		n, err := strconv.Atoi(words[at])
-		d.server.must(err)
+		p.server.must(err)
 		sum += n
 	}
 	return time.Duration(sum) * tick
 }
 
 // awaitRest waits until the process has nothing to do any more.
-func (d *dispatcher) awaitRest() {
-	d.server.t.Helper()
+func (p *process) awaitRest() {
+	p.server.t.Helper()
 	const little = 50 * time.Millisecond
 	for end := time.Now().Add(calmDown); time.Now().Before(end); {
-		before := d.cpu()
+		before := p.cpu()
 		time.Sleep(2 * time.Second)
-		if d.cpu()-before < little {
+		if p.cpu()-before < little {
 			break
 		}
 	}
@@ -142,19 +146,19 @@ func (d *dispatcher) awaitRest() {
 }
 
 // status returns a field of what the kernel says of the process, in MiB.
-func (d *dispatcher) status(field string) uint64 {
-	d.server.t.Helper()
-	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(d.cmd.Process.Pid), "status"))
-	d.server.must(err)
+func (p *process) status(field string) uint64 {
+	p.server.t.Helper()
+	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(p.cmd.Process.Pid), "status"))
+	p.server.must(err)
 	return kernelSays(string(text), field) >> 20
 }
 
-// measureScale measures in a cluster as it is: a start, and a leader at rest. If it is asked for,
-// it measures how other replicas follow.
-func measureScale(s *apiServer, failover bool) scale {
+// measureScale measures a dispatcher in a cluster as it is: a start, and a leader at rest. If it is
+// asked for, it measures how other replicas follow.
+func measureScale(s *apiServer, file string, failover bool) scale {
 	s.t.Helper()
 	waits := s.newClaim()
-	d := dispatcherOf(s)
+	d := dispatcherOf(s, file)
 	out := scale{Claims: s.claims}
 	out.Ready = d.awaitReady().Sub(d.started).Seconds()
 	out.Served = s.awaitJob(waits).Sub(d.started).Seconds()
@@ -165,7 +169,7 @@ func measureScale(s *apiServer, failover bool) scale {
 	out.Next = s.awaitJob(s.newClaim()).Sub(from).Seconds()
 	out.RSS, out.Peak = d.status("VmRSS:"), d.status("VmHWM:")
 	if failover {
-		d = measureFailover(s, d, &out)
+		d = measureFailover(s, file, d, &out)
 	}
 	d.end(syscall.SIGTERM)
 	s.removeNew()
@@ -173,14 +177,14 @@ func measureScale(s *apiServer, failover bool) scale {
 }
 
 // measureFailover ends one leader by SIGKILL and the next by SIGTERM, and returns the last one.
-func measureFailover(s *apiServer, leader *dispatcher, out *scale) *dispatcher {
+func measureFailover(s *apiServer, file string, leader *process, out *scale) *process {
 	s.t.Helper()
-	second := dispatcherOf(s)
+	second := dispatcherOf(s, file)
 	second.awaitReady()
 	second.awaitRest()
 	out.StandbyIdle = idle(second)
 	out.Death = follow(s, leader, syscall.SIGKILL)
-	third := dispatcherOf(s)
+	third := dispatcherOf(s, file)
 	third.awaitReady()
 	third.awaitRest()
 	out.Stop = follow(s, second, syscall.SIGTERM)
@@ -189,7 +193,7 @@ func measureFailover(s *apiServer, leader *dispatcher, out *scale) *dispatcher {
 
 // follow ends the leader, and returns after how many seconds another one has served a claim that
 // was made then.
-func follow(s *apiServer, leader *dispatcher, signal os.Signal) float64 {
+func follow(s *apiServer, leader *process, signal os.Signal) float64 {
 	s.t.Helper()
 	ended := make(chan time.Time)
 	go func() { ended <- leader.end(signal) }()
@@ -199,15 +203,15 @@ func follow(s *apiServer, leader *dispatcher, signal os.Signal) float64 {
 }
 
 // idle returns how much of a core is used by processes without work, in percent.
-func idle(d *dispatcher) float64 {
-	d.server.t.Helper()
-	before := d.cpu()
+func idle(p *process) float64 {
+	p.server.t.Helper()
+	before := p.cpu()
 	time.Sleep(idleFor)
-	return 100 * (d.cpu() - before).Seconds() / idleFor.Seconds()
+	return 100 * (p.cpu() - before).Seconds() / idleFor.Seconds()
 }
 
-// report writes what was measured, and fails where it is not what it is to be.
-func report(t *testing.T, all []scale) {
+// writeScales writes what was measured, and fails where it is not what it is to be.
+func writeScales(t *testing.T, all []scale) {
 	t.Helper()
 	text, missed := scaleTable(all), 0
 	for _, target := range scaleTargets(all[len(all)-1]) {
