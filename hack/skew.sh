@@ -1,6 +1,6 @@
 #!/bin/bash
 # Back: the dispatcher of an earlier version has to serve every state that this one leaves.
-#   hack/skew.sh VERSION   a tag, or any commit since test/skew exists
+#   hack/skew.sh VERSION   a tag, or any commit since test/skew has a file of bases
 # This tree writes its stories, and the tests of the earlier version run on them. No root, no network.
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -2,10 +2,9 @@ package skew_test
 
 import (
 	"encoding/json"
-	"maps"
+	"fmt"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -28,17 +27,21 @@ type past struct {
 	Changes []written `json:"changes"`
 	Runs    []ran     `json:"runs,omitempty"`
 
+	bases   bases
 	decoded []fakecluster.Change
 }
 
-// written is one write. The merge patch leads from the object before it to the one after it, or
-// from nothing. Without one the object exists no longer.
+// bases are one object of each kind. That of a new object is what its first patch starts from.
+type bases map[string]any
+
+// written is one write.
 type written struct {
-	At     time.Time `json:"at"`
-	By     string    `json:"by"`
-	Verb   string    `json:"verb"`
-	Object string    `json:"object"`
-	Patch  any       `json:"patch,omitempty"`
+	// Change is when who did what: "2000-01-01T00:00:04Z dispatcher create jobs/flex-provisioner/a".
+	Change string `json:"change"`
+	// Patch leads from the object before the write, or from the base of its kind, to the one after.
+	Patch patch `json:"patch,omitempty"`
+	// Gone is set if the object does not exist any more.
+	Gone bool `json:"gone,omitempty"`
 }
 
 // ran is what a container did for a claim, after Began writes. Its pod had ended after Ended.
@@ -54,7 +57,25 @@ type ran struct {
 	Source    string `json:"source,omitempty"`
 }
 
-func (c written) title() string { return c.By + " " + c.Verb + " " + c.Object }
+// title returns what was written, without the time.
+func (c written) title() string { return c.Change[strings.Index(c.Change, " ")+1:] }
+
+// object returns where the object is: its resource, namespace and name.
+func (c written) object() string { return c.Change[strings.LastIndex(c.Change, " ")+1:] }
+
+// decode returns the write without the object.
+func (c written) decode() (fakecluster.Change, error) {
+	words, at := strings.Fields(c.Change), strings.Split(c.object(), "/")
+	if len(words) != 4 || len(at) != 3 {
+		return fakecluster.Change{}, fmt.Errorf("%q has no time, name, verb and object", c.Change)
+	}
+	key := fakecluster.Key{Resource: at[0], Namespace: at[1], Name: at[2]}
+	when, err := time.Parse(time.RFC3339Nano, words[0])
+	return fakecluster.Change{Key: key, At: when, By: words[1], Verb: words[2]}, err
+}
+
+// basesFile is in the folder of a version.
+const basesFile = "bases.yaml"
 
 // kinds are what stories are about.
 var kinds = map[string]func() fakecluster.Object{
@@ -70,24 +91,48 @@ var kinds = map[string]func() fakecluster.Object{
 }
 
 // past returns the story of a world as it is written into its file.
-func (w *world) past() *past {
-	out := &past{Story: w.story.name, Runs: slices.Clone(w.ran)}
+func (w *world) past(b bases) *past {
+	out := &past{Story: w.story.name, Runs: slices.Clone(w.ran), bases: b}
 	now := map[string]any{}
 	history := w.Server.History()
 	for _, change := range history {
 		at := strings.Join([]string{change.Resource, change.Namespace, change.Name}, "/")
-		one := written{At: change.At, By: change.By, Verb: change.Verb, Object: at}
+		when := change.At.Format(time.RFC3339Nano)
+		one := written{Change: strings.Join([]string{when, change.By, change.Verb, at}, " ")}
 		if change.Now == nil {
+			one.Gone = true
 			delete(now, at)
 		} else {
 			after := plain(w.T, change.Now)
-			one.Patch = difference(now[at], after)
+			one.Patch = patch{}
+			one.Patch.lead(b.before(now, at), after, "")
 			now[at] = after
 		}
 		out.Changes = append(out.Changes, one)
 	}
 	for i := range out.Runs {
 		out.Runs[i].Ended = endOf(history, out.Runs[i])
+	}
+	return out
+}
+
+// before returns what a patch of an object leads from.
+func (b bases) before(now map[string]any, at string) any {
+	if before, exists := now[at]; exists {
+		return before
+	}
+	resource, _, _ := strings.Cut(at, "/")
+	return b[resource]
+}
+
+// basesOf returns the first object of each kind in a story.
+func (p *past) basesOf(t fakecluster.T) bases {
+	t.Helper()
+	out := bases{}
+	for _, change := range p.decoded {
+		if _, known := out[change.Resource]; !known && change.Now != nil {
+			out[change.Resource] = plain(t, change.Now)
+		}
 	}
 	return out
 }
@@ -118,87 +163,60 @@ func plain(t fakecluster.T, obj fakecluster.Object) any {
 }
 
 func withoutNulls(value any) any {
-	members, isObject := value.(map[string]any)
-	if !isObject {
-		return value
-	}
-	for name, member := range members {
-		if member == nil {
-			delete(members, name)
-		} else {
-			members[name] = withoutNulls(member)
+	switch v := value.(type) {
+	case map[string]any:
+		for name, member := range v {
+			if member == nil {
+				delete(v, name)
+			} else {
+				v[name] = withoutNulls(member)
+			}
+		}
+	case []any:
+		for i := range v {
+			v[i] = withoutNulls(v[i])
 		}
 	}
-	return members
-}
-
-// difference returns the merge patch from one value to another.
-func difference(from, to any) any {
-	before, was := from.(map[string]any)
-	after, is := to.(map[string]any)
-	if !was || !is {
-		return to
-	}
-	patch := map[string]any{}
-	for name := range before {
-		if _, stays := after[name]; !stays {
-			patch[name] = nil
-		}
-	}
-	for name, value := range after {
-		if !reflect.DeepEqual(before[name], value) {
-			patch[name] = difference(before[name], value)
-		}
-	}
-	return patch
-}
-
-// patched returns a value after a merge patch. The values are not changed.
-func patched(value, patch any) any {
-	changes, isObject := patch.(map[string]any)
-	if !isObject {
-		return patch
-	}
-	out := map[string]any{}
-	if before, was := value.(map[string]any); was {
-		maps.Copy(out, before)
-	}
-	for name, change := range changes {
-		if change == nil {
-			delete(out, name)
-		} else {
-			out[name] = patched(out[name], change)
-		}
-	}
-	return out
+	return value
 }
 
 // write writes the story into its file.
 func (p *past) write(t *testing.T, dir string) {
 	t.Helper()
-	text, err := yaml.Marshal(p)
+	writeYAML(t, filepath.Join(dir, p.Story+".yaml"), p)
+}
+
+func writeYAML(t *testing.T, path string, value any) {
+	t.Helper()
+	text, err := yaml.Marshal(value)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.MkdirAll(dir, 0o750); err != nil {
+	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, p.Story+".yaml"), text, 0o600); err != nil {
+	if err := os.WriteFile(path, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func readPast(t *testing.T, path string) *past {
+func readYAML(t *testing.T, path string, value any) {
 	t.Helper()
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := &past{}
-	if err := yaml.UnmarshalStrict(text, out); err != nil {
+	if err := yaml.UnmarshalStrict(text, value); err != nil {
 		t.Fatalf("%s: %v", path, err)
 	}
-	out.decode(t, filepath.Base(filepath.Dir(path)), func(_ string, text []byte) []byte { return text })
+}
+
+func readPast(t *testing.T, path string) *past {
+	t.Helper()
+	out := &past{}
+	readYAML(t, path, out)
+	readYAML(t, filepath.Join(filepath.Dir(path), basesFile), &out.bases)
+	out.decode(t, filepath.Base(filepath.Dir(path)), unchanged)
 	return out
 }
 
@@ -209,26 +227,34 @@ func (p *past) decode(t fakecluster.T, version string, change func(resource stri
 	now := map[string]any{}
 	p.decoded = nil
 	for _, one := range p.Changes {
-		at := strings.SplitN(one.Object, "/", 3)
-		made := fakecluster.Change{Key: fakecluster.Key{Resource: at[0], Namespace: at[1], Name: at[2]}, By: one.By, Verb: one.Verb, At: one.At}
-		if one.By == fakecluster.DispatcherName {
+		made, err := one.decode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if made.By == fakecluster.DispatcherName {
 			made.By += " " + version
 		}
-		if one.Patch == nil {
-			delete(now, one.Object)
+		if one.Gone {
+			delete(now, one.object())
 		} else {
-			now[one.Object] = patched(now[one.Object], one.Patch)
-			made.Now = kinds[at[0]]()
-			text, err := json.Marshal(now[one.Object])
-			if err == nil {
-				err = json.Unmarshal(change(at[0], text), made.Now)
-			}
-			if err != nil {
+			made.Now = kinds[made.Resource]()
+			after := one.Patch.applied(p.bases.before(now, one.object()))
+			now[one.object()] = after
+			if err := decodeAs(made.Now, after, func(text []byte) []byte { return change(made.Resource, text) }); err != nil {
 				t.Fatalf("%s: %v", one.title(), err)
 			}
 		}
 		p.decoded = append(p.decoded, made)
 	}
+}
+
+// decodeAs reads a value of JSON into an object.
+func decodeAs(obj fakecluster.Object, value any, change func([]byte) []byte) error {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(change(text), obj)
 }
 
 // changes returns the first writes, for a cluster that may change them.
@@ -244,7 +270,7 @@ func (p *past) changes(writes int) []fakecluster.Change {
 
 // states returns after how many writes there is a state of a claim.
 func (p *past) states() []int {
-	first := slices.IndexFunc(p.Changes, func(c written) bool { return strings.HasPrefix(c.Object, "persistentvolumeclaims/") })
+	first := slices.IndexFunc(p.Changes, func(c written) bool { return strings.HasPrefix(c.object(), "persistentvolumeclaims/") })
 	var out []int
 	for n := first + 1; first >= 0 && n <= len(p.Changes); n++ {
 		out = append(out, n)

@@ -14,21 +14,40 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/test/invariants"
 )
 
-// happened lets a story happen, from an empty cluster to its end.
-func happened(t *testing.T, s story) (p *past) {
+// happened lets a story happen, from an empty cluster to its end. Each object is read back from the
+// patches as it was written.
+func happened(t *testing.T, s story, b bases) (p *past) {
 	t.Helper()
 	inWorld(t, s, func(w *world) {
 		w.stepped = true
 		w.Step(func(int) int { return 0 })
 		s.tell(w)
 		invariants.Check(w.Cluster)
-		p = w.past()
+		p = w.past(b)
+		p.decode(w.T, "of today", unchanged)
+		w.mustBe(p)
 	})
 	if p == nil {
 		t.FailNow()
 	}
-	p.decode(t, "of today", unchanged)
 	return p
+}
+
+// mustBe checks that a story has the objects of the world.
+func (w *world) mustBe(p *past) {
+	w.T.Helper()
+	for i, change := range w.Server.History() {
+		var want, got any
+		if change.Now != nil {
+			want = plain(w.T, change.Now)
+		}
+		if p.decoded[i].Now != nil {
+			got = plain(w.T, p.decoded[i].Now)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			w.T.Errorf("%s is not read as it was written (-written +read):\n%s", p.Changes[i].title(), diff)
+		}
+	}
 }
 
 func unchanged(_ string, object []byte) []byte { return object }
@@ -38,10 +57,20 @@ func unchanged(_ string, object []byte) []byte { return object }
 func TestTheStoriesOfTheUnreleasedVersionAreThoseOfToday(t *testing.T) {
 	t.Parallel()
 	version := unreleased(t)
+	b := bases{}
+	if *write != "" || *update {
+		b = happened(t, stories[0], nil).basesOf(t)
+	}
+	if *write != "" {
+		writeYAML(t, filepath.Join(*write, "today", basesFile), b)
+	}
+	if *update && version != "" {
+		writeYAML(t, filepath.Join("testdata", version, basesFile), b)
+	}
 	for _, s := range stories {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
-			today := happened(t, s)
+			today := happened(t, s, b)
 			if *write != "" {
 				today.write(t, filepath.Join(*write, "today"))
 			}
