@@ -3,7 +3,8 @@
 // It has two halves. Cinder (volumes.go, attachments.go, reservations.go, messages.go) is Cinder's
 // API: a method is one request, and its error is in the terms of the domain. Backend (backend.go)
 // takes the steps of the domain with it: it knows Cinder's statuses, waits for them, and exports
-// volumes by attachments, or by the older reservation and a host's attachment (host.go).
+// volumes by one of two workflows (export.go): by attachments (attach.go), or by the older
+// reservation and a host's attachment (host.go).
 //
 // With the packages below it, it is the only one that speaks OpenStack, and it knows neither claims
 // nor Kubernetes.

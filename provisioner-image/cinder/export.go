@@ -3,24 +3,39 @@ package cinder
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
+
+// workflow is one of Cinder's two ways to export a volume. Each goes on from where an earlier run
+// left the volume, and ends what the other one has left of it.
+type workflow interface {
+	// hold reserves the volume, unless an earlier run did, and exports it to the client.
+	hold(ctx context.Context, v volume.Volume, a volume.Access) (volume.Connection, volume.Access, error)
+	// reach returns the connection of a volume that an earlier run exported.
+	reach(ctx context.Context, id string, a volume.Access) (volume.Connection, error)
+	// free removes the export and the reservation, and returns the volume as it is then.
+	free(ctx context.Context, v volume.Volume, a volume.Access) (volume.Volume, error)
+}
+
+// workflow returns that of a method.
+func (b *Backend) workflow(m volume.Method) workflow {
+	if m == Attachments {
+		return byAttachment{b}
+	}
+	return byHost{b}
+}
 
 // Export reserves the volume, unless an earlier run did, and exports it to the client.
 func (b *Backend) Export(
 	ctx context.Context, v volume.Volume, a volume.Access,
 ) (volume.Connection, volume.Access, error) {
-	if a.Recorded {
-		c, err := b.reach(ctx, v.ID, a)
+	switch {
+	case a.Recorded:
+		c, err := b.workflow(a.Method).reach(ctx, v.ID, a)
 		return c, a, err
-	}
-	switch a.Method {
-	case Attachments:
-		return b.attach(ctx, v, a)
-	case Reserve:
-		return b.initialize(ctx, v, a)
+	case a.Method == Attachments || a.Method == Reserve:
+		return b.workflow(a.Method).hold(ctx, v, a)
 	default:
 		return b.exportByAnswer(ctx, v, a)
 	}
@@ -39,10 +54,7 @@ func (b *Backend) exportByAnswer(
 	if err != nil {
 		return volume.Connection{}, a, err
 	}
-	if a.Method == Reserve {
-		return b.initialize(ctx, v, a)
-	}
-	c, held, err := b.attach(ctx, v, a)
+	c, held, err := b.workflow(a.Method).hold(ctx, v, a)
 	if !errors.Is(err, errNeedsServer) {
 		return c, held, err
 	}
@@ -50,7 +62,7 @@ func (b *Backend) exportByAnswer(
 		return volume.Connection{}, a, err
 	}
 	a.Method = Reserve
-	return b.initialize(ctx, v, a)
+	return b.workflow(a.Method).hold(ctx, v, a)
 }
 
 // methodOf returns by which method a volume was reserved or attached: the older one makes no
@@ -63,25 +75,29 @@ func (b *Backend) methodOf(ctx context.Context, v volume.Volume) (volume.Method,
 	return Attachments, err
 }
 
-// reach returns the connection of a volume that an earlier run exported.
-func (b *Backend) reach(ctx context.Context, id string, a volume.Access) (volume.Connection, error) {
-	if a.Method != Attachments {
-		return b.cinder.Initialize(ctx, id, a.Client)
+// release removes the export by the method that made it, and returns the volume as it is then.
+func (b *Backend) release(ctx context.Context, v volume.Volume, a volume.Access) (volume.Volume, error) {
+	if !mayBeExported(v) {
+		return v, nil
 	}
-	all, err := b.cinder.Attachments(ctx, id)
+	a, err := b.resolve(ctx, a)
 	if err != nil {
-		return volume.Connection{}, err
+		return v, err
 	}
-	for _, one := range all {
-		if one.ID == a.ID && !one.Connection.IsEmpty() {
-			return one.Connection, nil
-		}
+	return b.workflow(a.Method).free(ctx, v, a)
+}
+
+// released returns the volume as it is after its export has ended, or an error if another client uses
+// it. A volume that Cinder has given up counts as released.
+func (b *Backend) released(ctx context.Context, v volume.Volume) (volume.Volume, error) {
+	if v.Status == available || v.State == volume.Failed {
+		return v, nil
 	}
-	return volume.Connection{}, &volume.Error{
-		Kind:  volume.Busy,
-		Doing: "reach volume " + id,
-		Said:  fmt.Sprintf("its attachment %s no longer exists, or does not export it", a.ID),
+	v, err := b.afterDetach(ctx, v)
+	if err == nil && v.Status != available {
+		err = notFree(v)
 	}
+	return v, err
 }
 
 // resolve replaces Auto by Attachments where Cinder can complete and delete them, whether or not it
@@ -113,17 +129,4 @@ func (b *Backend) knowsAttachments(ctx context.Context) (bool, error) {
 		b.knows = &known
 	}
 	return *b.knows, nil
-}
-
-// reserve gets the volume again when Cinder refuses or does not answer: an overlapping run, or this
-// very request, may have reserved it for the same claim. A server may have, too.
-func (b *Backend) reserve(ctx context.Context, v volume.Volume) error {
-	err := b.cinder.Reserve(ctx, v.ID)
-	if err == nil {
-		return nil
-	}
-	if now, getErr := b.cinder.Get(ctx, v.ID); getErr != nil || now.Status != attaching {
-		return err
-	}
-	return b.checkConnected(ctx, v)
 }

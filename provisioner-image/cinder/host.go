@@ -8,10 +8,12 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-// initialize completes the older workflow (reserve, initialize_connection, attach) from where an
-// earlier run left it. It returns the export of a volume that is attached to this image's host
-// already.
-func (b *Backend) initialize(
+// byHost exports a volume by the older workflow (reserve, initialize_connection, attach).
+type byHost struct{ *Backend }
+
+// hold completes the workflow from where an earlier run left it. It returns the export of a volume
+// that is attached to this image's host already.
+func (b byHost) hold(
 	ctx context.Context, v volume.Volume, a volume.Access,
 ) (volume.Connection, volume.Access, error) {
 	v, err := b.lock(ctx, v, a)
@@ -27,17 +29,22 @@ func (b *Backend) initialize(
 	return c, a, err
 }
 
+// reach requests the connection once more.
+func (b byHost) reach(ctx context.Context, id string, a volume.Access) (volume.Connection, error) {
+	return b.cinder.Initialize(ctx, id, a.Client)
+}
+
 // lock reserves the volume, unless an earlier run did or this image's host has attached it, and
 // returns it as it was before. It first deletes what a killed Cinder has left of an attachment:
 // os-attach would create a second one.
-func (b *Backend) lock(ctx context.Context, v volume.Volume, a volume.Access) (_ volume.Volume, err error) {
+func (b byHost) lock(ctx context.Context, v volume.Volume, a volume.Access) (_ volume.Volume, err error) {
 	switch v.Status {
 	case attaching:
 		if v, err = b.endUnfinished(ctx, v); err == nil {
 			err = b.checkConnected(ctx, v)
 		}
 	case reserved:
-		v, err = b.free(ctx, v)
+		v, err = b.reset(ctx, v)
 	case inUse:
 		err = b.checkHost(ctx, v, a)
 	}
@@ -47,9 +54,22 @@ func (b *Backend) lock(ctx context.Context, v volume.Volume, a volume.Access) (_
 	return v, err
 }
 
+// reserve gets the volume again when Cinder refuses or does not answer: an overlapping run, or this
+// very request, may have reserved it for the same claim. A server may have, too.
+func (b byHost) reserve(ctx context.Context, v volume.Volume) error {
+	err := b.cinder.Reserve(ctx, v.ID)
+	if err == nil {
+		return nil
+	}
+	if now, getErr := b.cinder.Get(ctx, v.ID); getErr != nil || now.Status != attaching {
+		return err
+	}
+	return b.checkConnected(ctx, v)
+}
+
 // checkConnected refuses a volume that a server has, or that an attachment exports: the older
 // workflow makes none that does.
-func (b *Backend) checkConnected(ctx context.Context, v volume.Volume) error {
+func (b byHost) checkConnected(ctx context.Context, v volume.Volume) error {
 	all, err := b.knownAttachments(ctx, v)
 	if err == nil && slices.ContainsFunc(all, isConnected) {
 		err = inUseBy(v, "another client")
@@ -60,7 +80,7 @@ func (b *Backend) checkConnected(ctx context.Context, v volume.Volume) error {
 // attachHost ends the older workflow, after which the volume is in use: Cinder clones no volume
 // that is only reserved. It gets the volume again when Cinder refuses or does not answer: an
 // overlapping run, or this very request, may have attached it.
-func (b *Backend) attachHost(ctx context.Context, v volume.Volume, a volume.Access) error {
+func (b byHost) attachHost(ctx context.Context, v volume.Volume, a volume.Access) error {
 	err := b.cinder.AttachHost(ctx, v, a.Client.Host)
 	if err == nil {
 		return nil
@@ -72,7 +92,7 @@ func (b *Backend) attachHost(ctx context.Context, v volume.Volume, a volume.Acce
 }
 
 // checkHost refuses a volume in use that this image's host has not attached.
-func (b *Backend) checkHost(ctx context.Context, v volume.Volume, a volume.Access) error {
+func (b byHost) checkHost(ctx context.Context, v volume.Volume, a volume.Access) error {
 	ours, err := b.hostAttachments(ctx, v, a)
 	if err == nil && len(ours) == 0 {
 		err = inUseBy(v, "an unknown client")
@@ -84,7 +104,7 @@ func (b *Backend) checkHost(ctx context.Context, v volume.Volume, a volume.Acces
 // shows them: every Cinder does so. It is an error if the volume is attached to anything else.
 // Cinder tells the host to administrators only. Where it names none, an attachment is one of ours
 // by the mount point that it was made with.
-func (b *Backend) hostAttachments(ctx context.Context, v volume.Volume, a volume.Access) ([]string, error) {
+func (b byHost) hostAttachments(ctx context.Context, v volume.Volume, a volume.Access) ([]string, error) {
 	all, err := b.cinder.shownAttachments(ctx, v.ID)
 	if err != nil {
 		return nil, err
@@ -104,10 +124,10 @@ func (b *Backend) hostAttachments(ctx context.Context, v volume.Volume, a volume
 	return ours, nil
 }
 
-// releaseHost removes the export, and what keeps the volume for this image's host: an attachment,
-// or a reservation by a run that was killed or by an older image. A failure leaves the attachment
-// as it was. Repeating it does no harm.
-func (b *Backend) releaseHost(ctx context.Context, v volume.Volume, a volume.Access) (volume.Volume, error) {
+// free removes the export, and what keeps the volume for this image's host: an attachment, or a
+// reservation by a run that was killed or by an older image. A failure leaves the attachment as it
+// was. Repeating it does no harm.
+func (b byHost) free(ctx context.Context, v volume.Volume, a volume.Access) (volume.Volume, error) {
 	ours, err := b.hostAttachments(ctx, v, a)
 	if err != nil {
 		return v, err
@@ -130,7 +150,7 @@ func (b *Backend) releaseHost(ctx context.Context, v volume.Volume, a volume.Acc
 }
 
 // detachHost ends the attachments to the host, and returns the volume as it is then.
-func (b *Backend) detachHost(ctx context.Context, v volume.Volume, ours []string) (volume.Volume, error) {
+func (b byHost) detachHost(ctx context.Context, v volume.Volume, ours []string) (volume.Volume, error) {
 	if len(ours) == 0 && v.Status == errorAttaching {
 		ours = []string{""} // Cinder shows no attachment that failed
 	}
@@ -143,12 +163,4 @@ func (b *Backend) detachHost(ctx context.Context, v volume.Volume, ours []string
 		return v, nil
 	}
 	return b.afterDetach(ctx, v)
-}
-
-// areOfHost reports whether one of the attachments was made by the older workflow, which exports
-// the volume without it.
-func areOfHost(all []Attachment) bool {
-	return slices.ContainsFunc(all, func(one Attachment) bool {
-		return one.Status == attached && one.Connection.IsEmpty()
-	})
 }

@@ -80,7 +80,7 @@ func (b *Backend) notExtended(
 	}
 	now, err := b.cinder.Get(ctx, v.ID)
 	if err == nil && a.Method == Reserve && now.Status == available {
-		err = b.reserve(ctx, now)
+		err = byHost{b}.reserve(ctx, now)
 	}
 	if err != nil {
 		return v, errors.Join(err, refusal)
@@ -109,6 +109,6 @@ func (b *Backend) restoreReservation(ctx context.Context, v volume.Volume, a vol
 	if a.Method != Reserve || a.Recorded && v.Status == inUse {
 		return v, nil
 	}
-	_, _, err := b.initialize(ctx, v, a)
+	_, _, err := byHost{b}.hold(ctx, v, a)
 	return v, err
 }

@@ -1,93 +1,59 @@
 package cinder
 
 import (
+	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-// release removes the export by the method that made it, and returns the volume as it is then.
-func (b *Backend) release(ctx context.Context, v volume.Volume, a volume.Access) (volume.Volume, error) {
-	if !mayBeExported(v) {
-		return v, nil
-	}
-	a, err := b.resolve(ctx, a)
+// What may hold a volume, and how each of that ends. Both workflows meet what the other has left.
+
+// ownAttachments lists the volume's attachments, first those that export it. The volume is the
+// claim's, so that every attachment was made by a run of this image, unless Nova made it.
+func (b *Backend) ownAttachments(ctx context.Context, v volume.Volume) ([]Attachment, error) {
+	all, err := b.cinder.Attachments(ctx, v.ID)
 	if err != nil {
-		return v, err
+		return nil, err
 	}
-	if a.Method == Reserve {
-		return b.releaseHost(ctx, v, a)
-	}
-	if a.ID != "" {
-		if err := b.checkAttachment(ctx, v, a.ID); err != nil {
-			return v, err
+	for _, one := range all {
+		if one.Server != "" {
+			return nil, inUseBy(v, "server "+one.Server)
 		}
-		// The recorded attachment is the only connected one to delete. Others belong to other
-		// clients.
-		return b.detach(ctx, v, a, []Attachment{{ID: a.ID}})
 	}
-	if a.Recorded {
-		return v, nil
-	}
-	ours, err := b.ownAttachments(ctx, v)
-	if err != nil {
-		return v, err
-	}
-	return b.detach(ctx, v, a, ours)
+	slices.SortFunc(all, func(x, y Attachment) int {
+		return cmp.Or(cmp.Compare(y.Connection.Kind, x.Connection.Kind), cmp.Compare(x.ID, y.ID))
+	})
+	return all, nil
 }
 
-// released returns the volume as it is after its export has ended, or an error if another client uses
-// it. A volume that Cinder has given up counts as released.
-func (b *Backend) released(ctx context.Context, v volume.Volume) (volume.Volume, error) {
-	if v.Status == available || v.State == volume.Failed {
-		return v, nil
+// knownAttachments is ownAttachments, or nothing of a Cinder that knows no attachments.
+func (b *Backend) knownAttachments(ctx context.Context, v volume.Volume) ([]Attachment, error) {
+	if known, err := b.knowsAttachments(ctx); err != nil || !known {
+		return nil, err
 	}
-	v, err := b.afterDetach(ctx, v)
-	if err == nil && v.Status != available {
-		err = notFree(v)
-	}
-	return v, err
+	return b.ownAttachments(ctx, v)
 }
 
-// checkAttachment returns an error if the attachment that a PV names is another volume's. A thief
-// of a provisioner's token, or a PV that was restored from an old backup, would end the export of
-// that volume under the pods that use it. The volume itself shows the attachment of an ordinary
-// run.
-func (b *Backend) checkAttachment(ctx context.Context, v volume.Volume, id string) error {
-	if slices.Contains(v.Exports, id) {
-		return nil
-	}
-	of, err := b.cinder.VolumeOf(ctx, id)
-	if err != nil || of == v.ID {
-		return volume.IgnoreGone(err)
-	}
+func inUseBy(v volume.Volume, whom string) error {
 	return &volume.Error{
-		Kind:  volume.Misconfigured,
-		Doing: "detach volume " + v.ID,
-		Said:  "the PV names an attachment of another volume",
-		Err: fmt.Errorf("attachment %s belongs to volume %s, and is kept. Remedy: remove the PV's annotation flex-provisioner.io/cinder-attachment-id; "+
-			"then the attachments of volume %s are deleted", id, of, v.ID),
+		Kind:  volume.Busy,
+		Doing: "hold volume " + v.ID,
+		Said:  whom + " uses it, and must detach it first",
 	}
 }
 
-// detach deletes the attachments, and then ends a reservation of the older workflow. It ends an
-// attachment of the older workflow by that workflow's own requests: its export does not end with
-// it.
-func (b *Backend) detach(
-	ctx context.Context, v volume.Volume, a volume.Access, ours []Attachment,
-) (volume.Volume, error) {
-	if areOfHost(ours) {
-		return b.releaseHost(ctx, v, a)
-	}
-	v, err := b.endAll(ctx, v, ours)
-	if err != nil {
-		return v, err
-	}
-	return b.unreserve(ctx, v, a)
+// areOfHost reports whether one of the attachments was made by the older workflow, which exports
+// the volume without it.
+func areOfHost(all []Attachment) bool {
+	return slices.ContainsFunc(all, func(one Attachment) bool {
+		return one.Status == attached && one.Connection.IsEmpty()
+	})
 }
+
+func isConnected(one Attachment) bool { return !one.Connection.IsEmpty() }
 
 // afterDetach returns the volume as it is once Cinder has detached it.
 func (b *Backend) afterDetach(ctx context.Context, v volume.Volume) (volume.Volume, error) {
@@ -108,7 +74,7 @@ func (b *Backend) unreserve(ctx context.Context, v volume.Volume, a volume.Acces
 		}
 		return v, b.cinder.Unreserve(ctx, v.ID)
 	case reserved:
-		return b.free(ctx, v)
+		return b.reset(ctx, v)
 	}
 	return v, nil
 }
@@ -117,10 +83,10 @@ func (b *Backend) unreserve(ctx context.Context, v volume.Volume, a volume.Acces
 // Cinder may still be creating the attachment of a run that was killed.
 const createPause = 3 * time.Second
 
-// free deletes unfinished attachments, and then resets a volume that is reserved without one:
+// reset deletes unfinished attachments, and then resets a volume that is reserved without one:
 // Cinder was killed between the two writes that create an attachment. It refuses to attach or to
 // delete such a volume for ever, and Unreserve leaves it as it is.
-func (b *Backend) free(ctx context.Context, v volume.Volume) (volume.Volume, error) {
+func (b *Backend) reset(ctx context.Context, v volume.Volume) (volume.Volume, error) {
 	v, err := b.endUnfinished(ctx, v)
 	if err != nil || v.Status != reserved {
 		return v, err
@@ -166,8 +132,6 @@ func (b *Backend) unfinished(ctx context.Context, v volume.Volume) ([]Attachment
 	all, err := b.knownAttachments(ctx, v)
 	return slices.DeleteFunc(all, func(one Attachment) bool { return one.Status == attached || isConnected(one) }), err
 }
-
-func isConnected(one Attachment) bool { return !one.Connection.IsEmpty() }
 
 // endAll deletes attachments, and returns the volume as it is then.
 func (b *Backend) endAll(ctx context.Context, v volume.Volume, all []Attachment) (volume.Volume, error) {
