@@ -18,7 +18,7 @@ func (s *state) shown(k cacheOf) state {
 	case ofClaims:
 		return s.shownClaims()
 	case ofPVs:
-		return state{pv: s.pv, rescue: s.rescue, static: s.static, newer: s.newer}
+		return state{pv: s.pv, rescue: s.rescue, static: s.static, beside: s.beside}
 	case ofJobs:
 		return s.shownJobs()
 	default:
@@ -102,7 +102,7 @@ type view struct {
 func (v *view) merged() state {
 	out := v.of[ofClaims]
 	out.pv, out.rescue, out.static, out.jobs = v.of[ofPVs].pv, v.of[ofPVs].rescue, v.of[ofPVs].static, v.of[ofJobs].jobs
-	out.newer = v.of[ofPVs].newer
+	out.beside = v.of[ofPVs].beside
 	out.config, out.kept, out.lost = v.config, v.kept, v.lost
 	for i := range out.count() {
 		j := &out.jobs[i]

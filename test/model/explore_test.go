@@ -215,7 +215,7 @@ func (e *explorer) decideOn(l looked) uint32 {
 	}
 	d := decision{seen: read.merged()}
 	d.action, d.under = e.w.look(&cached, &read, true)
-	d.seen.static, d.seen.newer = cached.of[ofPVs].static, cached.of[ofPVs].newer // other PVs are found in the cache alone
+	d.seen.static, d.seen.beside = cached.of[ofPVs].static, cached.of[ofPVs].beside // other PVs are found in the cache alone
 	if _, launches := d.action.(decide.Launch); launches {
 		first, _ := e.w.look(&cached, &read, false)
 		_, d.awaits = first.(decide.AwaitSlot)

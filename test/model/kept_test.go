@@ -17,8 +17,8 @@ func keepingSteps() []step {
 // trashSteps are what people do with volumes that wait for their delete.
 func trashSteps() []step {
 	return []step{
-		act(trashes, "the administrator empties the trash", func(_ *world, s *state) bool { return s.pv.kept && !s.pv.emptied },
-			func(_ *world, s *state) { s.pv.emptied = true }),
+		act(trashes, "the administrator empties the trash", func(_ *world, s *state) bool { return s.pv.kept && s.pv.emptied != emptiedNow },
+			func(_ *world, s *state) { s.pv.emptied = emptiedNow }),
 		act(trashes, "the administrator undeletes the volume: its PV is reserved", func(_ *world, s *state) bool {
 			return s.pv.phase == released && s.pv.ref == refOwn && !s.pv.terminating && s.abandoned()
 		}, func(_ *world, s *state) { s.pv.ref = refReserved }),
@@ -27,9 +27,11 @@ func trashSteps() []step {
 		}, func(_ *world, s *state) { s.pv.phase, s.pv.ref = bound, refOther }),
 		once("the user deletes the other claim", func(_ *world, s *state) bool { return s.pv.ref == refOther },
 			func(_ *world, s *state) { s.pv.ref = refOtherGone }),
-		once("another volume of the namespace is released", func(w *world, s *state) bool { return w.keeps && !s.newer && s.pv.kept },
-			func(_ *world, s *state) { s.newer = true }),
-		once("that one is undeleted", func(_ *world, s *state) bool { return s.newer }, func(_ *world, s *state) { s.newer = false }),
+		once("another volume of the namespace is released", func(w *world, s *state) bool { return w.keeps && s.beside == noneBeside && s.pv.kept },
+			func(_ *world, s *state) { s.beside = usedBeside }),
+		once("a PV that no claim had is released in the namespace", func(w *world, s *state) bool { return w.keeps && s.beside == noneBeside && s.pv.kept },
+			func(_ *world, s *state) { s.beside = madeBeside }),
+		once("that one is undeleted", func(_ *world, s *state) bool { return s.beside != noneBeside }, func(_ *world, s *state) { s.beside = noneBeside }),
 	}
 }
 
@@ -51,7 +53,7 @@ func (w *world) confirmsDelete(s, seen *state) {
 
 // dueBy checks that a leader may have seen that a delete is due.
 func (s *state) dueBy(seen *state) {
-	if v := seen.pv; v.kept && !v.emptied && !seen.newer && !s.begun {
+	if v := seen.pv; v.kept && v.emptied != emptiedNow && seen.beside != usedBeside && !s.begun {
 		s.broken = broken{law: lawKept}
 	}
 }

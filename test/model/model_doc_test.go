@@ -12,9 +12,10 @@
 // rules did not survive at first.
 //
 // A time is not modelled: a retry is always due, and what is stuck is stuck for long. Of a volume
-// that is kept the state says whether its time is over. Of a pod that was deleted by force the
-// state says whether its deadline has passed, of a deleted Job without a pod whether one may still
-// appear. A cache of one kind of objects is behind as a whole: what shows a pod shows every older
-// one. The first leader's caches are never behind. Not modelled either: batches, slots, lost
-// watches, writes that the API server refuses by policy or strips.
+// that is kept the state says whether its time is over, and whether a claim had what waits beside
+// it for a minute. Of a pod that was deleted by force the state says whether its deadline has
+// passed, of a deleted Job without a pod whether one may still appear. A cache of one kind of
+// objects is behind as a whole: what shows a pod shows every older one. The first leader's caches
+// are never behind. Not modelled either: batches, slots, lost watches, writes that the API server
+// refuses by policy or strips.
 package model

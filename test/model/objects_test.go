@@ -199,7 +199,7 @@ func otherClaim() *corev1.PersistentVolumeClaim {
 
 func (w *world) pv(v volume) *corev1.PersistentVolume {
 	pv := w.skeleton(0, 0, v.rev)
-	pv.UID, pv.ResourceVersion, pv.CreationTimestamp = genUID(v.gen), "7", ago(time.Minute)
+	pv.UID, pv.ResourceVersion, pv.CreationTimestamp = genUID(v.gen), "7", ago(24*time.Hour)
 	pv.Spec.NFS = &corev1.NFSVolumeSource{Server: "10.10.2.4", Path: "/gold"}
 	pv.Spec.Capacity = sizeOf(v.grown)
 	pv.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimDelete
@@ -245,20 +245,27 @@ func (w *world) pv(v volume) *corev1.PersistentVolume {
 		since = ago(time.Minute)
 	}
 	pv.Status.Phase, pv.Status.LastPhaseTransitionTime = phaseOf(v.phase), &since
-	if v.emptied {
+	switch v.emptied {
+	case notEmptied:
+	case emptiedNow:
 		pv.Annotations[pvs.AnnEmpty] = pvs.ReleasedSince(pv)
+	case emptiedBefore:
+		pv.Annotations[pvs.AnnEmpty] = ago(12 * time.Hour).UTC().Format(time.RFC3339)
 	}
 	return pv
 }
 
-// newerPV returns the PV of another claim that was deleted later.
-func (w *world) newerPV() *corev1.PersistentVolume {
+// pvBeside returns the PV of another claim that was deleted later.
+func (w *world) pvBeside(is beside) *corev1.PersistentVolume {
 	const id = "44444444-2d4a-4c8e-9a57-0b1c2d3e4f50"
 	pv := w.pv(volume{phase: released, finalizer: true, grown: true})
 	pv.Name, pv.UID, pv.Spec.NFS.Path = contract.PVName(id), "pv-"+id, "/newer"
 	pv.Annotations[contract.AnnClaimUID] = id
 	pv.Spec.ClaimRef.Name, pv.Spec.ClaimRef.UID = "newer", id
 	pv.Status.LastPhaseTransitionTime = new(ago(time.Second))
+	if is == madeBeside {
+		pv.CreationTimestamp = ago(time.Second)
+	}
 	return pv
 }
 

@@ -67,8 +67,8 @@ func (w *world) pvs(s *state) []metav1.Object {
 	if s.rescue.phase != noPV {
 		out = append(out, rescuedPVOf(s.rescue))
 	}
-	if s.newer {
-		out = append(out, w.newerPV())
+	if s.beside != noneBeside {
+		out = append(out, w.pvBeside(s.beside))
 	}
 	if s.static != noPV && !w.blind {
 		out = append(out, staticPV(s.static))

@@ -46,8 +46,27 @@ type volume struct {
 	misfit                         bool // it lacks the claim's access mode
 	bare                           bool // an administrator has written it, without any mark of ours
 	kept                           bool // it is released, and the time of keep-deleted is not over
-	emptied                        bool // an administrator has emptied the trash of it
+	emptied                        emptied
 }
+
+// emptied is whether an administrator has emptied the trash of a released PV.
+type emptied uint8
+
+const (
+	notEmptied    emptied = iota
+	emptiedBefore         // when it was released before
+	emptiedNow            // since it is released
+)
+
+// beside is which PV of another claim of the namespace waits beside that of the UID, and was released
+// later. Both exceed keep-deleted-limit.
+type beside uint8
+
+const (
+	noneBeside beside = iota
+	usedBeside        // some claim had it
+	madeBeside        // no claim had it for a minute: who may write PVs can have made it up
+)
 
 // exists reports whether the PV does.
 func (v volume) exists() bool { return v.phase != noPV }
@@ -200,7 +219,7 @@ type state struct {
 	pv     volume
 	rescue rescued
 	static phase // of an old PV that fits the claim, and has nothing to do with the UID
-	newer  bool  // a PV of the namespace was released later, and both exceed keep-deleted-limit
+	beside beside
 	jobs   [maxJobs]job
 	config uint8 // version of the ConfigMap
 	kept   uint8 // bit set of the stored revisions
@@ -308,7 +327,8 @@ func (s *state) tidy() {
 		s.static = noPV // it is released, and no claim gets it
 	}
 	if s.pv.phase != released {
-		s.pv.kept, s.pv.emptied = false, false
+		s.pv.kept = false
+		s.pv.emptied = min(s.pv.emptied, emptiedBefore)
 	}
 	if s.pv.terminating && s.pv.phase != bound && !s.pv.finalizer {
 		s.spared = s.spared || s.pv.retain
