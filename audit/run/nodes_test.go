@@ -123,6 +123,24 @@ func TestNoPVIsTakenForMissingOnANodeThatWasNotListed(t *testing.T) {
 		pvOn("looked", uidNumber(1)), pvOn("failed", uidNumber(2)), pvOn("silent", uidNumber(3)), pvOn("silent", uidNumber(4)), pvOn("excluded", uidNumber(5)), pvOn("gone", uidNumber(6)))
 }
 
+func TestACordonedNodeIsListedOnlyIfItHasPVs(t *testing.T) {
+	cordoned := func(n *corev1.Node) {
+		n.Spec.Unschedulable = true
+		n.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}}
+	}
+	inLabOfNodes(t, nil, func(n *onNodes) {
+		n.has = map[string][]string{"used": {lineOf(uidNumber(1))}}
+		got, err := n.Look(n.t.Context(), run.Storages{All: true})
+		note := "class gold: the node empty was not listed: it is cordoned. Remedy: run the audit again when it is not"
+		if err != nil || len(got.Faults) > 0 || len(got.Notes) != 1 || got.Notes[0].Error() != note {
+			n.t.Errorf("faults %v, notes %v, error %v", got.Faults, got.Notes, err)
+		}
+		if listed := slices.Sorted(maps.Keys(n.names)); !slices.Equal(listed, []string{"used"}) {
+			n.t.Errorf("listed on %q", listed)
+		}
+	}, nodeCalled("used", cordoned), nodeCalled("empty", cordoned), pvOn("used", uidNumber(1)))
+}
+
 // Where the nodes cannot be read, the class is not listed, and no other one suffers.
 func TestNodesThatCannotBeReadAreAFaultOfTheirClass(t *testing.T) {
 	inLabOfNodes(t, nil, func(n *onNodes) {
