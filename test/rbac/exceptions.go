@@ -41,7 +41,6 @@ var Unused = append(ofRecipes(), []Exception{
 	{"flex-dispatcher-audit", "list", "persistentvolumes", anOption},
 	{"flex-dispatcher-audit", "list", "pods", anOption},
 	{"flex-dispatcher-audit", "list", "secrets", anOption},
-	{"flex-dispatcher-audit", "list", "nodes", anOption},
 	{"flex-dispatcher-audit", "list", "storageclasses.storage.k8s.io", anOption},
 	{"flex-dispatcher-audit", "list", "jobs.batch", anOption},
 	{"flex-dispatcher-audit", "get", "namespaces", anOption},
