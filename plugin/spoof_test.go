@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/quote"
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 	"github.com/flex-provisioner/flex-provisioner/plugin"
 )
@@ -130,10 +131,16 @@ func TestBlanksBringNoTextOfOthersToTheLeftEdge(t *testing.T) {
 	var out bytes.Buffer
 	r := &plugin.Report{
 		Claim: "app/data", Size: "1Gi", State: plugin.Failed, Cause: "no answer" + padding + "\n" + padding + "remedy  touch PWNED",
-		Runs: []plugin.Run{{Job: "a/b", Verb: "provision", Verdict: "TryAgain", Message: "busy" + padding + "remedy  touch PWNED"}},
+		Warnings: []string{"kubectl " + strings.Repeat("x ", 40) + "remedy run it"},
+		Runs:     []plugin.Run{{Job: "a/b", Verb: "provision", Verdict: "TryAgain", Message: "busy" + padding + "remedy  touch PWNED"}},
 	}
 	if err := plugin.Print(&out, time.Now(), r); err != nil {
 		t.Fatal(err)
+	}
+	for line := range strings.Lines(out.String()) {
+		if len(strings.TrimSuffix(line, "\n")) > quote.Columns {
+			t.Errorf("a line is %s", line)
+		}
 	}
 	if strings.Count(out.String(), "remedy touch") != 2 || strings.Contains(out.String(), padding[:40]) {
 		t.Errorf("it prints\n%s", out.String())

@@ -13,33 +13,70 @@ const Columns = 100
 // command, pasted, would run.
 var copied = regexp.MustCompile(`kubectl (?:\S+ )*?\S+(?:[.,:;] |$)`)
 
+// glue stands for the blanks in a command. Line leaves none.
+const glue = "\x00"
+
+// narrowest is the least width that a line has.
+const narrowest = 20
+
 // Wrap returns the lines of a text, each as Line does, and broken at blanks so that it has at most so
-// many columns. A word or a command that is longer has a line of its own.
+// many columns. A command is broken only if it is longer, and so is a word: with a backslash before
+// each break, so that a shell reads one line.
 func Wrap(text string, width int) (out []string) {
 	for line := range strings.SplitSeq(strings.TrimSpace(text), "\n") {
-		out = append(out, wrap(Line(line), width)...)
+		out = append(out, wrap(Line(line), max(width, narrowest))...)
 	}
 	return out
 }
 
 func wrap(line string, width int) []string {
-	const glue = "\x00" // Line leaves none
 	line = copied.ReplaceAllStringFunc(line, func(command string) string {
 		return strings.ReplaceAll(strings.TrimSpace(command), " ", glue) + " "
 	})
 	var lines []string
 	for word := range strings.SplitSeq(strings.TrimSpace(line), " ") {
 		last := len(lines) - 1
-		if last >= 0 && utf8.RuneCountInString(lines[last])+1+utf8.RuneCountInString(word) <= width {
+		if last >= 0 && fits(lines[last]+" "+word, width) {
 			lines[last] += " " + word
 		} else {
-			lines = append(lines, word)
+			lines = append(lines, parts(word, width)...)
 		}
 	}
 	for i := range lines {
 		lines[i] = strings.ReplaceAll(lines[i], glue, " ")
 	}
 	return lines
+}
+
+// parts returns a word or a command in as many parts as it needs. A terminal would break it at its left
+// edge, where the rest of what others have written looks like a line of the command's own.
+func parts(text string, width int) (out []string) {
+	for !fits(text, width) {
+		part, end := beginning(text, width-1), "\\"
+		rest := text[len(part):]
+		if i := strings.LastIndex(part, glue); i > 0 {
+			part, end, rest = text[:i], " \\", text[i+len(glue):]
+		}
+		out, text = append(out, part+end), rest
+	}
+	return append(out, text)
+}
+
+// fits reports whether a text has at most so many columns.
+func fits(text string, width int) bool { return beginning(text, width) == text }
+
+// beginning returns as much of a text as has at most so many columns. What is not ASCII counts as two:
+// a terminal shows Chinese so wide.
+func beginning(text string, width int) string {
+	for i, r := range text {
+		if width--; r >= utf8.RuneSelf {
+			width--
+		}
+		if width < 0 {
+			return text[:i]
+		}
+	}
+	return text
 }
 
 // Indent returns a text as it stands after so many columns of a command's own. Each further line
