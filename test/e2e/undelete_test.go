@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -151,6 +152,38 @@ func TestTheTrashOfANamespaceIsLimited(t *testing.T) {
 		w.always(2*time.Second, "no delete may run", func(ctx context.Context) error { return noDelete(ctx, kept) })
 		equal(t, "nodes with the directory of "+kept.Name, w.holders(kept), "[node1]")
 	}
+}
+
+// kubectl replace --force deletes a ConfigMap, and creates it again. The volume is older than the key.
+func TestAVolumeIsKeptWhileItsConfigIsReplaced(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "trash-replaced")
+	w.keepsDirectories(nil)
+	w.keepsNothingInTheEnd(nodeNamespace)
+	claim := w.claim(w.ns, "data")
+	w.read(claim, "node1", "echo kept >/data/file")
+	pv := w.bound(claim)
+	configs, week := kube.CoreV1().ConfigMaps(nodeNamespace), []byte(`{"data": {"keep-deleted": "168h"}}`)
+	cm, err := configs.Patch(w.ctx(), w.ns, types.MergePatchType, week, metav1.PatchOptions{})
+	w.must(err, "edit the config")
+	w.eventually(toBind, "its revision to say how long volumes are kept", func(ctx context.Context) error {
+		namespace, name, _ := strings.Cut(pv.Annotations["flex-provisioner.io/config-revision"], "/")
+		revision, err := kube.AppsV1().ControllerRevisions(namespace).Get(ctx, name, metav1.GetOptions{})
+		if err == nil && revision.Annotations["flex-provisioner.io/trash"] != `{"keep-deleted":"168h0m0s"}` {
+			err = fmt.Errorf("its annotations are %v", revision.Annotations)
+		}
+		return err
+	})
+	w.must(configs.Delete(w.ctx(), w.ns, metav1.DeleteOptions{}), "delete the config")
+	w.deleteClaim(claim)
+	w.claimGone(claim)
+	w.event(pv, "VolumeKept", "kept until "+w.keptUntil(pv.Name))
+	w.always(5*time.Second, "no delete may run", func(ctx context.Context) error { return noDelete(ctx, claim) })
+	again := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: cm.Name, Labels: cm.Labels}, Data: cm.Data}
+	delete(again.Data, "keep-deleted")
+	_, err = configs.Create(w.ctx(), again, metav1.CreateOptions{})
+	w.must(err, "create the config again")
+	w.vanished(claim)
 }
 
 // keepsNothingInTheEnd lets a test that has failed leave no volume that is kept.
