@@ -113,7 +113,7 @@ func describeRun(o *observe.Observation, run decide.Run) Run {
 		Job: job.Namespace + "/" + job.Name, Verb: shownName(string(run.Verb)), Attempt: run.Attempt, Claims: max(len(run.UIDs), 1),
 		Node: shownName(cmp.Or(run.Outcome.Node, run.Node)), Created: job.CreationTimestamp,
 	}
-	if !run.Unfinished {
+	if run.State() >= decide.RunEnded {
 		out.Ended = timeOf(run.Outcome.Finished)
 		out.Verdict, out.Outcome, out.Message = shownName(string(run.Outcome.Verdict)), quote.Line(run.Outcome.String()), quote.Lines(run.Outcome.Message)
 	}

@@ -85,7 +85,7 @@ func (d *Dispatcher) judgeWaiting(r *Report, o *observe.Observation, a decide.Aw
 // judgeIdle says why the dispatcher has nothing to do for now.
 func (d *Dispatcher) judgeIdle(r *Report, o *observe.Observation, a decide.Wait) {
 	last := newest(o.View.Runs)
-	if last != nil && last.Unfinished {
+	if last != nil && last.State() < decide.RunEnded {
 		r.State, r.Next = Working, fmt.Sprintf("the Job %s ends", last.Name)
 		return
 	}
@@ -212,7 +212,7 @@ func newest(runs []decide.Run) *decide.Run {
 func awaited(o *observe.Observation) *decide.Run {
 	v := o.View
 	for _, run := range slices.Backward(byAge(v.Runs)) {
-		if run.Unfinished || run.RetryNow {
+		if run.State() < decide.RunEnded || run.RetryNow {
 			continue
 		}
 		v.Runs = slices.Clone(o.View.Runs)

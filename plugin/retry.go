@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/admin"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
 )
 
@@ -67,7 +68,7 @@ func (d *Dispatcher) Retry(ctx context.Context, r *Report) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if last := newest(o.View.Runs); last != nil && last.Unfinished {
+	if last := newest(o.View.Runs); last != nil && last.State() < decide.RunEnded {
 		return "", fmt.Errorf("the Job %s has not ended: an attempt is at work", r.Runs[len(r.Runs)-1].Job)
 	}
 	last := awaited(o)

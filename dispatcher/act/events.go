@@ -153,7 +153,7 @@ func (a *Actor) reportLongRuns(o *observe.Observation, until time.Time) time.Tim
 	for _, r := range o.View.Runs {
 		due := r.ReportedAt(r.Created)
 		switch {
-		case !r.Unfinished || due.IsZero() || !o.View.Now.Before(due.Add(runs.ReportedAfter)):
+		case r.State() >= decide.RunEnded || due.IsZero() || !o.View.Now.Before(due.Add(runs.ReportedAfter)):
 		case !o.View.Now.Before(due):
 			a.emitLongRun(o, r)
 		case until.IsZero() || due.Before(until):

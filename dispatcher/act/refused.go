@@ -80,7 +80,7 @@ func (a *Actor) emitOnTargets(o *observe.Observation, job *batchv1.Job, why, not
 // read.
 func (a *Actor) reportUnkeptPods(o *observe.Observation) {
 	for _, r := range o.View.Runs {
-		if r.Unfinished && r.Recorded == nil && runs.AnyUnkept(o.Pods[r.Name]) {
+		if r.State() < decide.RunEnded && runs.AnyUnkept(o.Pods[r.Name]) {
 			a.emitOnTargets(o, o.Jobs[r.Name], reason.WriteRefused, "the pod of the Job "+r.Name+" does not have the finalizer "+jobs.FinalizerRecord+
 				", which its Job sets: a mutating webhook or policy removes it, and the pod's outcome may be lost. Remedy: exempt the pods of the namespace")
 		}

@@ -65,7 +65,7 @@ func (c *Controller) recheckBlocked(job *batchv1.Job) time.Duration {
 // later each time: as long as a cache is behind, it would be launched and cancelled again and
 // again.
 func (c *Controller) cancel(ctx context.Context, o *observe.Observation, action decide.Cancel) (time.Duration, error) {
-	if action.Run.Gated {
+	if action.Run.State() == decide.RunGated {
 		for _, uid := range action.Run.UIDs {
 			c.hints.cancelled(types.UID(uid), c.clock.Now())
 		}

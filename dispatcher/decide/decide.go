@@ -69,7 +69,7 @@ func decideVolume(v View) Action {
 // that knows of the claim and this one does not could be a volume. A Job that is no record any more
 // expires, and is not reported.
 func leaveNewer(v View) Action {
-	r := v.newest(func(r *Run) bool { return r.Newer && (r.Held || r.Unfinished) })
+	r := v.newest(func(r *Run) bool { return r.Newer && (r.Held || r.State() < RunEnded) })
 	switch {
 	case r != nil:
 		return ReportProblem{Problem: Problem{Reason: reason.RecordTooNew, Note: reason.WrittenByNewer(r.JobNamespace(), r.Name)}}
@@ -130,7 +130,7 @@ func removePodFinalizer(v View) Action {
 		return RemovePodFinalizer{}
 	}
 	for _, r := range v.Runs {
-		if r.PodKept && !r.Unfinished && r.Recorded != nil && !v.IsRefused(RemovePodFinalizer{Run: r}) {
+		if r.PodKept && r.State() >= RunRecorded && !v.IsRefused(RemovePodFinalizer{Run: r}) {
 			return RemovePodFinalizer{Run: r}
 		}
 	}
@@ -141,7 +141,7 @@ func removePodFinalizer(v View) Action {
 // that depends on the outcome, since the run's pod may be deleted at any time.
 func recordOutcome(v View) Action {
 	for _, r := range v.Runs {
-		if r.Recorded == nil && !r.Unfinished && !v.IsRefused(RecordOutcome{Run: r}) {
+		if r.State() == RunEnded && !v.IsRefused(RecordOutcome{Run: r}) {
 			success, describes := hasSucceeded(v, r), describesPV(v, r)
 			action := RecordOutcome{Run: r, Success: success, Describes: describes, Release: v.isReleasedWith(r, success)}
 			if !success && !describes {
@@ -210,7 +210,7 @@ func (v View) whyKept(r *Run) string {
 func forgetRecord(v View) Action {
 	if r := v.newest(func(r *Run) bool {
 		believed := r.Verb == contract.Provision && v.Volume.State == Unproven
-		return v.isRecord(r) && !r.Unfinished && (r.Forget || v.isForgotten(r)) && !believed
+		return v.isRecord(r) && r.State() >= RunEnded && (r.Forget || v.isForgotten(r)) && !believed
 	}); r != nil {
 		return ReleaseRecord{Run: *r, LeftBehind: reason.Forgotten}
 	}
@@ -261,7 +261,7 @@ func (v View) hasDescribed(r *Run) bool {
 func publishResult(v View) Action {
 	p, success := v.Newest(contract.Provision), v.Volume.State == Fits
 	switch {
-	case p == nil || p.Unfinished || p.Published:
+	case p == nil || p.State() < RunEnded || p.Published:
 	case success && v.Claim == ClaimBound && !v.Now.Before(p.ShownFrom(p.Outcome, v.Now)), !success && v.isRecord(p) && v.Claim != ClaimGone && !v.Unasked:
 		return PublishResult{Run: *p, Success: success}
 	}
@@ -273,7 +273,7 @@ func publishResult(v View) Action {
 // no longer exists, when a later provision has been confirmed, and that of a run that never ran
 // when there is another.
 func releaseSuperseded(v View) Action {
-	if r := v.newest(func(r *Run) bool { return v.isRecord(r) && !r.Unfinished && v.isSuperseded(*r) }); r != nil {
+	if r := v.newest(func(r *Run) bool { return v.isRecord(r) && r.State() >= RunEnded && v.isSuperseded(*r) }); r != nil {
 		return ReleaseRecord{Run: *r}
 	}
 	return nil
@@ -315,10 +315,7 @@ func (v View) newest(wanted func(*Run) bool) *Run {
 // newestConfirmed returns the run of a verb with the highest number whose container may have
 // started, or nil.
 func (v View) newestConfirmed(verb contract.Verb) *Run {
-	return v.newest(func(r *Run) bool {
-		never := r.Unfinished && r.Unstarted || !r.Unfinished && r.Outcome.Verdict == contract.NotStarted
-		return r.Verb == verb && !never
-	})
+	return v.newest(func(r *Run) bool { return r.Verb == verb && r.mayHaveStarted() })
 }
 
 // isRecord reports whether a run is on record, and is needed there or can be released.

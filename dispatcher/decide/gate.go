@@ -71,7 +71,7 @@ func (v View) gatedRuns() (first, later *Run) {
 	for i := range v.Runs {
 		r := &v.Runs[i]
 		switch {
-		case !r.Gated:
+		case r.State() != RunGated:
 		case first == nil:
 			first = r
 		case r.Created.Before(first.Created) || r.Created.Equal(first.Created) && r.Name < first.Name:
@@ -274,8 +274,8 @@ func cancelUnstarted(v View) Action {
 // awaitRuns waits while a run is unfinished (running). A gated one waits itself, see confirmRun.
 func awaitRuns(v View) Action {
 	for _, r := range v.Runs {
-		switch {
-		case r.Gated || !r.Unfinished:
+		switch state := r.State(); {
+		case state == RunGated || state >= RunEnded:
 		case r.Stuck != nil:
 			return handleStuck(v, r)
 		default:
@@ -305,7 +305,7 @@ func handleStuck(v View, r Run) Action {
 // set to Retain and bound again meanwhile (TestReclaimByPVIsCancelledWithoutItsReason).
 func (v View) isRescued(r Run) bool {
 	switch {
-	case r.Verb != contract.Delete || !r.Unstarted || r.Gated || r.Terminating:
+	case r.Verb != contract.Delete || r.State() != RunStarting || r.Terminating:
 		return false
 	case v.Rival != "":
 		return true

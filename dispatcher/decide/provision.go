@@ -130,7 +130,7 @@ func (v View) foundFull(node string) *Run {
 // FullUntil returns until when a run's node counts as full. A run that said nothing of the kind
 // returns the zero time.
 func FullUntil(r Run) time.Time {
-	if r.Verb != contract.Provision || r.Unfinished || r.Outcome.Verdict != contract.NoCapacity {
+	if r.Verb != contract.Provision || r.State() < RunEnded || r.Outcome.Verdict != contract.NoCapacity {
 		return time.Time{}
 	}
 	return r.Outcome.Finished.Add(fullPause)

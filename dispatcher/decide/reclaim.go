@@ -217,8 +217,11 @@ func (v View) isDeletedUnbound() bool {
 // PV that was deleted by hand has not begun.
 func (v View) IsDeleteBegun() bool {
 	return v.Volume.Terminating && slices.ContainsFunc(v.Runs, func(r Run) bool {
-		return r.Verb == contract.Delete && r.Volume != "" && r.Volume == v.Volume.UID &&
-			(r.Unfinished && r.Confirmed || !r.Unfinished && r.Outcome.Verdict != contract.NotStarted)
+		if r.Verb != contract.Delete || r.Volume == "" || r.Volume != v.Volume.UID {
+			return false
+		}
+		return r.State() < RunEnded && r.Confirmed ||
+			r.State() >= RunEnded && r.Outcome.Verdict != contract.NotStarted
 	})
 }
 

@@ -215,7 +215,7 @@ func (v View) failuresUntil(r *Run) int {
 	failures := 0
 	for _, q := range v.Runs {
 		failed := q.Outcome.Verdict != contract.Done || q.Verb == contract.Provision // without its PV: otherwise none would follow
-		if q.Verb == r.Verb && q.Revision == r.Revision && q.Number <= r.Number && !q.Unfinished && q.Outcome.Verdict.Counted() && failed {
+		if q.Verb == r.Verb && q.Revision == r.Revision && q.Number <= r.Number && q.State() >= RunEnded && q.Outcome.Verdict.Counted() && failed {
 			failures++
 		}
 	}

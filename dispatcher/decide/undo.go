@@ -47,14 +47,14 @@ func (v View) DeleteFails() bool {
 	if v.Volume.Proven() && v.Volume.Use == InUse {
 		return false
 	}
-	d := v.newest(func(r *Run) bool { return r.Verb == contract.Delete && !r.Unfinished && v.isOfVolume(r) })
+	d := v.newest(func(r *Run) bool { return r.Verb == contract.Delete && r.State() >= RunEnded && v.isOfVolume(r) })
 	return d != nil && hasFailedTwice(d)
 }
 
 // ExpandFails reports whether the newest expand of a volume in use has failed twice at least, or has
 // failed under another revision than the volume's, as it runs once it has failed so often.
 func (v View) ExpandFails(revision string) bool {
-	e := v.newest(func(r *Run) bool { return r.Verb == contract.Expand && !r.Unfinished })
+	e := v.newest(func(r *Run) bool { return r.Verb == contract.Expand && r.State() >= RunEnded })
 	return v.Volume.Proven() && v.Volume.Use == InUse && e != nil && (hasFailedTwice(e) || hasFailed(e) && e.Revision != revision)
 }
 

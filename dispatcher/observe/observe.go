@@ -220,7 +220,7 @@ func (o *Observation) MayOrphanHaveLeft(pod *corev1.Pod) bool {
 // expand has with its container. A run that was launched then took a slot, waited at its gate until it
 // was cancelled, and was launched again, and with it the other claims of its batch.
 func (b *Observer) observeLost(ctx context.Context, reader cluster.Reader, o *Observation, pod *corev1.Pod, job *batchv1.Job) error {
-	ended := func(r decide.Run) bool { return r.Name == job.Name && !r.Unfinished }
+	ended := func(r decide.Run) bool { return r.Name == job.Name && r.State() >= decide.RunEnded }
 	if !slices.ContainsFunc(o.View.Runs, ended) {
 		return nil
 	}

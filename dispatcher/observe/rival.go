@@ -9,6 +9,7 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/quote"
 )
@@ -97,7 +98,7 @@ func (b *Observer) otherPVs(ctx context.Context, reader cluster.Reader, o *Obser
 func (o *Observation) mayHaveMadeSince() time.Time {
 	var since time.Time
 	for _, r := range o.View.Runs {
-		harmless := r.Unfinished && r.Unstarted || !r.Unfinished && r.NothingBefore && r.Outcome.Verdict.MadeNothing()
+		harmless := r.State() <= decide.RunStarting || r.State() >= decide.RunEnded && r.NothingBefore && r.Outcome.Verdict.MadeNothing()
 		if r.Verb == contract.Provision && !harmless && (since.IsZero() || r.Since.Before(since)) {
 			since = r.Since
 		}
