@@ -46,23 +46,26 @@ func firstOf(v View, rules ...func(View) Action) Action {
 	return nil
 }
 
+// decideVolume decides what is to become of the volume, by the state of the UID.
 func decideVolume(v View) Action {
-	switch {
-	case v.isDeletedUnbound():
+	switch v.State() {
+	case StateDiscarded:
 		return reclaimVolume(v)
-	case v.Volume.State == Mismatched:
+	case StateMismatched:
 		return replaceVolume(v)
-	case v.Volume.State == Fits:
+	case StateBinding, StateInUse, StateExpanding, StateRetained, StateReclaiming:
 		return keepOrReclaim(v)
-	case v.Claim.Abandoned():
-		return undoOrRelease(v)
-	case v.Volume.State == Unproven && (v.Claim == ClaimPending || v.Claim == ClaimBound && v.NewestHeld(contract.Provision) != nil):
-		return ReportProblem{Problem: Problem{Reason: reason.VolumeInDoubt, Note: reason.Unproven.After("%s: ", v.Volume.Why)}} // as long as it exists, every attempt only finds it there
-	case v.Claim == ClaimPending:
+	case StateUndoing:
+		return undoProvision(v, v.NewestHeld(contract.Provision))
+	case StateAbandoned:
+		return releaseAbandoned(v)
+	case StateInDoubt:
+		return v.reportInDoubt()
+	case StateUntouched, StateAttempted:
 		return provisionClaim(v)
-	default:
-		return v.rest("nothing to do for the claim")
+	case StateUnserved:
 	}
+	return v.rest("nothing to do for the claim")
 }
 
 // leaveNewer leaves a UID alone as long as it has a Job that a later dispatcher has written: what
@@ -137,7 +140,7 @@ func removePodFinalizer(v View) Action {
 	return nil
 }
 
-// recordOutcome records what happened to a run that has ended (ended). It comes before everything
+// recordOutcome records what happened to a run that has ended. It comes before everything
 // that depends on the outcome, since the run's pod may be deleted at any time.
 func recordOutcome(v View) Action {
 	for _, r := range v.Runs {

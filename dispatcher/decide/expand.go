@@ -4,8 +4,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
-// resizeVolume gives the claim of a proven volume the size that it asks for (requested to
-// infeasible). The claim's status says so once its file system has the size, too. It returns nil if
+// resizeVolume gives the claim of a proven volume the size that it asks for. The claim's status says so once its file system has the size, too. It returns nil if
 // there is nothing to do.
 func resizeVolume(v View) Action {
 	e := v.Newest(contract.Expand)
@@ -25,7 +24,7 @@ func resizeVolume(v View) Action {
 	}
 }
 
-// expandVolume launches an expand (requested, in progress, expanding, infeasible). The claim's
+// expandVolume launches an expand. The claim's
 // status says that the volume grows before the first run for it starts. It says that the size is
 // infeasible as long as the newest run reports that about this very size.
 func expandVolume(v View, e *Run) Action {

@@ -271,7 +271,7 @@ func cancelUnstarted(v View) Action {
 	return nil
 }
 
-// awaitRuns waits while a run is unfinished (running). A gated one waits itself, see confirmRun.
+// awaitRuns waits while a run is unfinished. A gated one waits itself, see confirmRun.
 func awaitRuns(v View) Action {
 	for _, r := range v.Runs {
 		switch state := r.State(); {

@@ -12,7 +12,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 )
 
-// provisionClaim launches a provision (untouched), or the next one (failed). Under another revision,
+// provisionClaim launches a provision, or the next one. Under another revision,
 // on another node or for another request than before, it first undoes what the earlier run may have
 // made: an image publishes what it finds of the claim, and a claim that asked for a clone after its
 // first attempt once got the empty volume of that (TestEmptyVolumeOfAnEarlierAttemptIsNoClone).

@@ -8,7 +8,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 )
 
-// keepOrReclaim decides about a volume whose PV exists (proven).
+// keepOrReclaim decides about a volume whose PV proves its provision.
 func keepOrReclaim(v View) Action {
 	if p := v.NewestHeld(contract.Provision); p != nil && !v.isKeepingRefused() {
 		return releaseProven(v, p)
@@ -22,14 +22,13 @@ func keepOrReclaim(v View) Action {
 	if d := v.keptDelete(); d != nil {
 		return ReleaseRecord{Run: *d} // it has not deleted the volume, and is no longer to
 	}
-	switch {
-	case !v.Volume.PolicyDelete:
+	switch v.State() {
+	case StateRetained:
 		return v.reportSpare()
-	case v.Volume.Use != Released:
-		// A PV that is terminating while it is bound is still in use.
-		return v.reportUnclaimed("the volume is in use")
-	default:
+	case StateReclaiming:
 		return reclaimVolume(v)
+	default: // a PV that is terminating while it is bound is still in use
+		return v.reportUnclaimed("the volume is in use")
 	}
 }
 
@@ -148,6 +147,15 @@ func (v View) keptDelete() *Run {
 	return v.NewestHeld(contract.Delete)
 }
 
+// reportInDoubt reports a PV that proves no provision, and that keeps the claim from its volume, or
+// contradicts the record of its provision.
+func (v View) reportInDoubt() Action {
+	if v.Claim == ClaimBound && v.NewestHeld(contract.Provision) == nil {
+		return v.rest("the claim is bound to a PersistentVolume that proves no provision")
+	}
+	return ReportProblem{Problem: Problem{Reason: reason.VolumeInDoubt, Note: reason.Unproven.After("%s: ", v.Volume.Why)}} // as long as it exists, every attempt only finds it there
+}
+
 // reportSpare reports a retained PV that was made for a claim while Kubernetes bound that to
 // another, which may be a second PV of the same volume. Any other retained PV is left alone.
 func (v View) reportSpare() Action {
@@ -180,7 +188,7 @@ func (v View) reportUnclaimed(why string) Action {
 }
 
 // replaceVolume decides about a pending claim whose PV exists and can never be bound to it
-// (mismatched). A PV that was never bound is deleted with its volume, and itself when that run is
+// (StateMismatched). A PV that was never bound is deleted with its volume, and itself when that run is
 // confirmed: it is taken from its claim first, so that no claim is bound to it. Once it is deleted the
 // next attempt may do better. As long as it exists, every attempt only finds it there.
 func replaceVolume(v View) Action {
@@ -202,7 +210,7 @@ func replaceVolume(v View) Action {
 	}
 }
 
-// isDeletedUnbound reports whether the PV was deleted before any claim was bound to it (unbound).
+// isDeletedUnbound reports whether the PV was deleted before any claim was bound to it (StateDiscarded).
 // No claim can be bound to it any more, and its volume may be half deleted, so its deletion
 // continues whatever has become of the claim.
 func (v View) isDeletedUnbound() bool {
@@ -225,7 +233,7 @@ func (v View) IsDeleteBegun() bool {
 	})
 }
 
-// reclaimVolume deletes the volume of a released PV (reclaiming), then the PV (deleted).
+// reclaimVolume deletes the volume of a released PV, then the PV.
 func reclaimVolume(v View) Action {
 	d, left := v.reclaimRun(), v.Delete.whyGivenUp()
 	if isDone(d) {

@@ -24,3 +24,48 @@ func TestARunHasTheStateOfItsFacts(t *testing.T) {
 		}
 	}
 }
+
+func TestAClaimHasTheStateOfItsFacts(t *testing.T) {
+	held, tried := []Run{recorded(run(contract.Provision, 1), contract.TryAgain, 0)}, []Run{run(contract.Provision, 1)}
+	tried[0].Held = false
+	proven := func(use Use, policyDelete bool) Volume {
+		return Volume{State: Fits, Use: use, UID: pvUID, PolicyDelete: policyDelete}
+	}
+	discarded := proven(NeverBound, true)
+	discarded.Terminating = true
+	states := map[ClaimState]bool{}
+	for _, tt := range []struct {
+		want ClaimState
+		v    View
+	}{
+		{StateUnserved, View{Claim: ClaimNotOurs}},
+		{StateUnserved, View{Claim: ClaimTerminating, Volume: Volume{State: Unproven}}},
+		{StateUntouched, View{Claim: ClaimPending}},
+		{StateUntouched, View{Claim: ClaimPending, Volume: Volume{State: Foreign}}},
+		{StateAttempted, View{Claim: ClaimPending, Runs: held}},
+		{StateInDoubt, View{Claim: ClaimPending, Volume: Volume{State: Unproven}}},
+		{StateInDoubt, View{Claim: ClaimBound, Volume: Volume{State: Unproven}}},
+		{StateMismatched, View{Claim: ClaimPending, Volume: Volume{State: Mismatched, Use: NeverBound}}},
+		{StateDiscarded, View{Claim: ClaimGone, Volume: discarded}},
+		{StateBinding, View{Claim: ClaimPending, Volume: proven(InUse, false)}},
+		{StateBinding, View{Claim: ClaimNotOurs, Volume: proven(InUse, true)}},
+		{StateInUse, View{Claim: ClaimBound, Volume: proven(InUse, true)}},
+		{StateInUse, View{Claim: ClaimGone, Volume: proven(InUse, true)}},
+		{StateInUse, View{Claim: ClaimBound, Volume: proven(InUse, true), Resize: ResizeLeftToNode}},
+		{StateExpanding, View{Claim: ClaimBound, Volume: proven(InUse, true), Resize: ResizeRequested}},
+		{StateExpanding, View{Claim: ClaimBound, Volume: proven(InUse, false), Resize: ResizeDone}},
+		{StateRetained, View{Claim: ClaimGone, Volume: proven(Released, false)}},
+		{StateReclaiming, View{Claim: ClaimGone, Volume: proven(Released, true)}},
+		{StateUndoing, View{Claim: ClaimGone, Runs: held}},
+		{StateUndoing, View{Claim: ClaimBoundElsewhere, Volume: Volume{State: Unproven}, Runs: held}},
+		{StateAbandoned, View{Claim: ClaimGone, Runs: tried}},
+	} {
+		if got := tt.v.State(); got != tt.want {
+			t.Errorf("the state is %q, want %q of %s", got, tt.want, describe(tt.v))
+		}
+		states[tt.want] = true
+	}
+	if len(states) != len(claimStates) {
+		t.Errorf("%d of %d states are tested", len(states), len(claimStates))
+	}
+}

@@ -6,13 +6,9 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 )
 
-// undoOrRelease undoes what a run may have made for a claim that no longer needs it (undoing), then
-// releases the records. The provision's record goes first: while it is held without its undo's Job,
-// the undo would run once more.
-func undoOrRelease(v View) Action {
-	if p := v.NewestHeld(contract.Provision); p != nil {
-		return undoProvision(v, p)
-	}
+// releaseAbandoned releases the records of a claim that needs no volume any more. The provision's
+// goes first, with its undo: while it is held without its undo's Job, the undo would run once more.
+func releaseAbandoned(v View) Action {
 	for _, verb := range []contract.Verb{contract.Delete, contract.Expand} {
 		if r := v.NewestHeld(verb); r != nil {
 			return ReleaseRecord{Run: *r, LeftBehind: v.whyKept(r)}
