@@ -78,6 +78,7 @@ func (d *Dispatcher) madeFor(o *observe.Observation) types.UID {
 
 // describe fills in what there is.
 func (d *Dispatcher) describe(r *Report, o *observe.Observation) {
+	r.ClaimState = o.View.State().String()
 	if o.At.Name != "" {
 		r.Claim = o.At.String()
 	}
@@ -111,7 +112,7 @@ func describeRun(o *observe.Observation, run decide.Run) Run {
 	job := o.Jobs[run.Name]
 	out := Run{
 		Job: job.Namespace + "/" + job.Name, Verb: shownName(string(run.Verb)), Attempt: run.Attempt, Claims: max(len(run.UIDs), 1),
-		Node: shownName(cmp.Or(run.Outcome.Node, run.Node)), Created: job.CreationTimestamp,
+		State: run.State().String(), Node: shownName(cmp.Or(run.Outcome.Node, run.Node)), Created: job.CreationTimestamp,
 	}
 	if run.State() >= decide.RunEnded {
 		out.Ended = timeOf(run.Outcome.Finished)

@@ -103,15 +103,15 @@ func (d *Dispatcher) judgeIdle(r *Report, o *observe.Observation, a decide.Wait)
 
 // judgeClaim says what a claim waits for that no Job is at work for.
 func (d *Dispatcher) judgeClaim(r *Report, o *observe.Observation, a decide.Wait) {
-	switch {
+	switch state := o.View.State(); {
 	case o.Claim.DeletionTimestamp != nil:
 		r.State, r.Next = Working, "Kubernetes deletes the claim when no pod uses it"
 	case o.Claim.Status.Phase == corev1.ClaimLost && o.Claim.Spec.VolumeName != "":
 		d.judgeLost(r, o)
+	case state == decide.StateBinding:
+		r.State, r.Next = Working, "Kubernetes binds the claim to the PersistentVolume "+o.PV.Name
 	case o.View.Claim == decide.ClaimNotOurs:
 		d.judgeNotOurs(r, o)
-	case o.View.Claim == decide.ClaimPending && o.View.Volume.State == decide.Fits:
-		r.State, r.Next = Working, "Kubernetes binds the claim to the PersistentVolume "+o.PV.Name
 	case o.View.Claim == decide.ClaimPending:
 		judgeReturned(r, o, a.Why)
 		r.NextAt = timeOf(a.Until)
@@ -136,12 +136,11 @@ func judgeReturned(r *Report, o *observe.Observation, next string) {
 
 // judgeUnclaimed says what is left of a claim that no longer exists.
 func judgeUnclaimed(r *Report, o *observe.Observation, a decide.Wait) {
-	vol := o.View.Volume
-	released := vol.Exists() && vol.State != decide.Foreign && vol.PolicyDelete && o.PV.Spec.ClaimRef != nil && o.PV.Spec.ClaimRef.UID == o.UID
-	switch {
-	case released && vol.Use != decide.Released && !vol.Terminating:
+	terminating := o.View.Volume.Terminating
+	switch state := o.View.State(); {
+	case state == decide.StateInUse && !terminating && o.PV.Spec.ClaimRef != nil && o.PV.Spec.ClaimRef.UID == o.UID:
 		r.State, r.Next = Working, "Kubernetes releases the PersistentVolume"
-	case vol.Terminating || o.View.Now.Before(a.Until):
+	case terminating || o.View.Now.Before(a.Until):
 		r.State, r.Next, r.NextAt = Working, a.Why, timeOf(a.Until)
 	default:
 		r.State = OK
@@ -169,8 +168,8 @@ func (d *Dispatcher) judgeBound(r *Report, o *observe.Observation) {
 // dispatcher's finalizer: its volume neither grows nor is deleted with the claim.
 func (d *Dispatcher) isInDoubt(o *observe.Observation) bool {
 	vol, class := o.View.Volume, d.classOf(o)
-	mine := class != nil && class.Provisioner == d.Serving.Provisioner && o.View.Claim == decide.ClaimBound
-	return mine && vol.State == decide.Unproven && vol.HasFinalizer && vol.PolicyDelete
+	mine := class != nil && class.Provisioner == d.Serving.Provisioner
+	return mine && o.View.State() == decide.StateInDoubt && vol.HasFinalizer && vol.PolicyDelete
 }
 
 // judgeNamed says what a claim waits for that names a PersistentVolume, and is not bound to it yet.

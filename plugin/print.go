@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -89,6 +90,7 @@ func (p *printer) report(r *Report) error {
 	for _, text := range r.Warnings {
 		p.line("warning", text)
 	}
+	p.line("claim", r.ClaimState)
 	p.printf("state   %s%s\n", r.State, inParentheses(r.Reason))
 	p.line("more", reason.Page(r.Reason))
 	p.line("cause", r.Cause)
@@ -169,7 +171,7 @@ func (p *printer) run(r Run) {
 	}
 	switch {
 	case r.Verdict == "":
-		p.printf(": not ended\n")
+		p.printf(": %s\n", r.State)
 	case r.Verdict == string(contract.Done):
 		p.printf(": %s\n", r.Verdict)
 	default:
@@ -183,5 +185,19 @@ func (p *printer) run(r Run) {
 		if line != "" {
 			p.printf("  \t\t| %s\n", line)
 		}
+	}
+}
+
+// states prints how many claims of a class are in each state.
+func (p *printer) states(c Class) {
+	for i, state := range slices.Sorted(maps.Keys(c.States)) {
+		between := ", "
+		if i == 0 {
+			between = fmt.Sprintf("\nclass %s: ", cmp.Or(c.Name, "-"))
+		}
+		p.printf("%s%d %s", between, c.States[state], state)
+	}
+	if len(c.States) > 0 {
+		p.printf("\n")
 	}
 }

@@ -10,10 +10,10 @@ import (
 
 func TestTheStatusPrintsALineOfAClassThatNoLongerExists(t *testing.T) {
 	var out bytes.Buffer
-	if err := (&printer{out: &out}).status(&Status{Classes: []Class{{Name: "gold", Bound: 1}, {Name: "old", Unclassed: 3}}}); err != nil {
+	if err := (&printer{out: &out}).status(&Status{Classes: []Class{{Name: "gold", Bound: 1, States: map[string]int{"undoing": 2, "attempted": 1}}, {Name: "old", Unclassed: 3}}}); err != nil {
 		t.Fatal(err)
 	}
-	if text := out.String(); !strings.Contains(text, "\nclass old: no StorageClass of this provisioner has the name\ncause   PersistentVolumes of it exist: 3.") || strings.Contains(text, "class gold:") {
+	if text := out.String(); !strings.Contains(text, "\nclass old: no StorageClass of this provisioner has the name\ncause   PersistentVolumes of it exist: 3.") || !strings.Contains(text, "\nclass gold: 1 attempted, 2 undoing\n") {
 		t.Errorf("it prints %s", text)
 	}
 }

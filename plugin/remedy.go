@@ -101,7 +101,7 @@ func (r *Report) argument() string {
 func (r *Report) adopt(of *Report) {
 	r.Runs, r.Warnings = of.Runs, append(r.Warnings, of.Warnings...)
 	r.State, r.Reason, r.Cause, r.Remedy, r.Next, r.NextAt, r.failed = of.State, of.Reason, of.Cause, of.Remedy, of.Next, of.NextAt, of.failed
-	r.Volume, r.Revision, r.made = of.Volume, of.Revision, of.UID
+	r.Volume, r.Revision, r.ClaimState, r.made = of.Volume, of.Revision, of.ClaimState, of.UID
 }
 
 // example names the claim, "namespace/name", or the PersistentVolume that was made for it if the claim no

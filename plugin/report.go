@@ -38,6 +38,9 @@ type Report struct {
 	Runs []Run `json:"runs,omitempty"`
 
 	State State `json:"state"`
+	// ClaimState is what is to become of the claim's volume, as the dispatcher decides. It is empty for
+	// a user who may not read what it is decided by.
+	ClaimState string `json:"claimState,omitempty"`
 	// Reason is that of the event about Cause, empty if there is none. Remedy ends the cause, empty
 	// if only time does, and Next is what the dispatcher does next, at NextAt if that is known.
 	Reason string       `json:"reason,omitempty"`
@@ -61,6 +64,7 @@ type Run struct {
 	Verb    string       `json:"verb"`
 	Attempt int          `json:"attempt"`
 	Claims  int          `json:"claims"` // that share the Job
+	State   string       `json:"state"`  // how far it is
 	Node    string       `json:"node,omitempty"`
 	Created metav1.Time  `json:"created"`
 	Ended   *metav1.Time `json:"ended,omitempty"`

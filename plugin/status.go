@@ -59,6 +59,8 @@ type Class struct {
 	// Unclassed counts the PersistentVolumes of a class that no longer exists, or that another
 	// provisioner has now. Of any other class it is 0.
 	Unclassed int `json:"unclassed,omitempty"`
+	// States counts the claims that are explained by their ClaimState.
+	States map[string]int `json:"states,omitempty"`
 	// Causes are why claims are pending that have failed, why volumes are not deleted and why others do
 	// not grow, the most frequent first.
 	Causes []Cause `json:"causes,omitempty"`
@@ -169,7 +171,7 @@ func (d *Dispatcher) statusOf(ctx context.Context, name string, claims []*corev1
 		}
 	}
 	uids := slices.Concat(c.addPending(pending), toDelete, others)
-	c.Causes, err = d.causes(ctx, uids[:min(len(uids), explained)])
+	err = d.addCauses(ctx, &c, uids[:min(len(uids), explained)])
 	return c, err
 }
 
@@ -215,14 +217,16 @@ func (c *Class) addPending(pending []*corev1.PersistentVolumeClaim) (uids []type
 	return uids
 }
 
-// causes groups claims by what is in their way.
-func (d *Dispatcher) causes(ctx context.Context, uids []types.UID) ([]Cause, error) {
+// addCauses counts claims by their state, and groups them by what is in their way.
+func (d *Dispatcher) addCauses(ctx context.Context, c *Class, uids []types.UID) error {
 	found := map[string]*Cause{}
+	c.States = map[string]int{}
 	for _, uid := range uids {
 		r, err := d.Explain(ctx, uid)
 		if err != nil {
-			return nil, err
+			return err
 		}
+		c.States[r.ClaimState]++
 		if r.State != Failed || d.idle != "" {
 			continue
 		}
@@ -232,14 +236,13 @@ func (d *Dispatcher) causes(ctx context.Context, uids []types.UID) ([]Cause, err
 		}
 		found[key].Claims++
 	}
-	var out []Cause
-	for _, c := range found {
-		out = append(out, *c)
+	for _, cause := range found {
+		c.Causes = append(c.Causes, *cause)
 	}
-	slices.SortFunc(out, func(a, b Cause) int {
+	slices.SortFunc(c.Causes, func(a, b Cause) int {
 		return cmp.Or(cmp.Compare(b.Claims, a.Claims), cmp.Compare(a.Example, b.Example))
 	})
-	return out, nil
+	return nil
 }
 
 func statusCommand(now func() time.Time) *cobra.Command {
@@ -306,6 +309,7 @@ func (p *printer) status(s *Status) error {
 			p.printf("\nclass %s: no StorageClass of this provisioner has the name\n", cmp.Or(c.Name, "-"))
 			p.line("cause", fmt.Sprintf("PersistentVolumes of it exist: %d. They are deleted under their own config revisions", c.Unclassed))
 		}
+		p.states(c)
 		for _, cause := range c.Causes {
 			p.printf("\nclass %s: %d failed, such as %s%s\n", c.Name, cause.Claims, cause.Example, inParentheses(cause.Reason))
 			p.line("cause", cause.Cause)

@@ -30,6 +30,9 @@ func TestTheStatusTellsCausesApart(t *testing.T) {
 		if causes := s.Classes[0].Causes; len(causes) != 2 {
 			c.T.Errorf("the causes are %+v", causes)
 		}
+		if states := s.Classes[0].States; len(states) != 1 || states["attempted"] != 2 {
+			c.T.Errorf("the states are %v", states)
+		}
 	})
 }
 

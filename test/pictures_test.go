@@ -130,7 +130,7 @@ func terminal(t *testing.T) string {
 	if len(lines) > 16 {
 		t.Error("the terminal has 16 lines: make it higher")
 	}
-	key := regexp.MustCompile(`^(state|more|cause|remedy|next)\b`)
+	key := regexp.MustCompile(`^(claim|state|more|cause|remedy|next)\b`)
 	out := ""
 	for i, line := range lines {
 		line = html.EscapeString(line)

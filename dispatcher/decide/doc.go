@@ -6,18 +6,7 @@
 // expand.go by what is to become of the volume, and retry.go, which says when the run for it may
 // start. What several of them ask of a View stands where it is asked first.
 //
-// The states of a UID. Comments in the code cite them by name.
-//
-//	            launch          confirm             ends           record, publish
-//	untouched ─────────► gated ─────────► running ──────► ended ─────────────────┬─► proven ──► (the claim is in use)
-//	                     ▲   │                              ▲                    │      │ claim deleted, policy Delete
-//	                 due │   └─ not wanted as it is: cancel ┘                    │      ▼
-//	                     └────────────────────── failed ◄────────────────────────┤   reclaiming ─► deleted: remove the PV
-//	                                                │ claim abandoned,           │      ▲   │ fails: again when due
-//	                                                │ or target changed          │      └───┘
-//	                                                ▼                            │
-//	                                             undoing ────────────────────────┘ done: release the record, or
-//	                                                                               untouched again under the new target
+// state.go names the states of a run and of a claim. docs/states.md draws how they follow each other.
 //
 // Gates. Every run is gated first, also one that reclaims, undoes or expands: its pod has a
 // scheduling gate, and no container of it starts before the gate is removed (confirmed). A run is
@@ -26,13 +15,10 @@
 // is cancelled when it would not. Of two gated runs the later one is cancelled. The confirmation of
 // a delete deletes the PV, and our finalizer keeps the object until the volume has been deleted.
 //
-// A PV that carries the UID and that the claim can never be bound to does not prove a provision. If
-// the PV was never bound, it is deleted with its volume, and the state is failed again:
-//
-//	                                launch                confirm: delete the PV        ends
-//	ended ──► failed ──► mismatched ──────► gated ──────────────────────► unbound ──────► deleted ────────────────────────► failed
-//	                         │                                        (reclaiming)                remove the PV's finalizer
-//	                         └ in use, or its policy is Retain: an event says so, and an administrator decides
+// A PV that carries the UID and that the claim can never be bound to does not prove a provision
+// (mismatched). If the PV was never bound, a delete of its volume is launched, whose confirmation
+// deletes the PV (discarded). The claim is attempted again when the volume has been deleted. If the
+// PV is in use, or its policy is Retain, an event says so, and an administrator decides.
 //
 // That no claim was ever bound to it needs proof: its own claim still exists, is not bound, and is
 // the one that the claimRef names. Once that claim no longer exists, Kubernetes releases the PV,
@@ -52,10 +38,8 @@
 //
 // Rescheduling. A claim whose node the scheduler has selected (WaitForFirstConsumer) returns to the
 // scheduler when the node has no room, when no run could start there, or when the node no longer
-// exists:
-//
-//	failed ──► undoing ──► announced (on the Job) ──► unscheduled (without a node) ──► untouched
-//	failed or untouched, the node no longer exists ──► undoing if needed ──┘
+// exists. What a run may have made there is undone before, and the Job of the run announces the
+// return.
 //
 // On another node the next run starts at once, on the same one when it is due. A claim that comes
 // back to a full node before that is announced again without a run, at growing pauses, while
@@ -63,15 +47,10 @@
 //
 // Missing nodes. Where the node of the volume no longer exists, reclaiming and undoing follow the
 // config: they wait for the node, run on any other, or give the volume up. Giving it up releases
-// the record, or removes the PV's finalizer (deleted), and an event says so.
+// the record, or removes the PV's finalizer, and an event says so.
 //
-// Resizing. A claim of a proven volume in use may ask for more. A size that was begun is reached or
-// refused before another one is requested:
-//
-//	             set status            launch            ends, record, set capacity          set status
-//	requested ──────────────► in progress ────► expanding ─────────────────────────► stored ────────────► proven
-//	   ▲  ▲                        ▲ due           │ fails                             │ set status        ▲
-//	   │  └ due, or                └───────────────┤                                   ▼                   │
-//	   │    another size                           ▼ exit code 65: set status     left to node ────────────┘
-//	   └───────────────────────────────────── infeasible
+// Resizing. A claim of a proven volume in use may ask for more (expanding). A size that was begun is
+// reached or refused before another one is requested. ResizeStage has the stages: the claim's status
+// says that the volume grows before the first run for it is launched, the PV has the size when a run
+// has reached it, and then the claim's status says what is left to the node.
 package decide

@@ -26,6 +26,7 @@ type decision struct {
 	action decide.Action
 	under  uint8 // the version of the config for a delete, an undo or an expand
 	awaits bool  // a slot is awaited before
+	stands standing
 }
 
 // writes reports whether an action writes anything.
@@ -44,6 +45,7 @@ type node struct {
 	from   int32
 	how    string
 	action uint32 // the decision that was carried out, if any
+	next   uint32 // what the first leader decides here
 }
 
 // explorer visits every state of a world, the nearest first.
@@ -177,7 +179,7 @@ func (e *explorer) add(s state, from int32, how string, action uint32) {
 	}
 	at := int32(len(e.nodes))
 	e.reached[key] = struct{}{}
-	e.nodes = append(e.nodes, node{s, from, how, action})
+	e.nodes = append(e.nodes, node{state: s, from: from, how: how, action: action})
 	if _, known := e.findings[s.broken]; s.broken.law != noLaw && !known {
 		e.findings[s.broken] = at
 	}
@@ -214,10 +216,12 @@ func (e *explorer) decideOn(l looked) uint32 {
 		read = e.viewOf(l.live)
 	}
 	d := decision{seen: read.merged()}
-	d.action, d.under = e.w.look(&cached, &read, true)
+	var v decide.View
+	v, d.action, d.under = e.w.look(&cached, &read, true)
+	d.stands = standingOf(v)
 	d.seen.static, d.seen.beside = cached.of[ofPVs].static, cached.of[ofPVs].beside // other PVs are found in the cache alone
 	if _, launches := d.action.(decide.Launch); launches {
-		first, _ := e.w.look(&cached, &read, false)
+		_, first, _ := e.w.look(&cached, &read, false)
 		_, d.awaits = first.(decide.AwaitSlot)
 	}
 	id := uint32(len(e.decisions))
@@ -230,6 +234,7 @@ func (e *explorer) decideOn(l looked) uint32 {
 func (e *explorer) lead(s state, at int32) {
 	id := e.decide(&s, [kinds]uint32{}, [kinds]bool{})
 	d := e.decisions[id]
+	e.nodes[at].next = id
 	e.fired[kind(d.action)]++
 	if d.awaits {
 		e.fired[kind(decide.AwaitSlot{})]++

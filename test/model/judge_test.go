@@ -38,7 +38,7 @@ func (eventsOf) List(context.Context, metav1.ListOptions) (*corev1.EventList, er
 
 // look observes what the caches show, or what is read live, by the shipped observe, and decides, by
 // the shipped decide. It returns also under which version of the config a delete would be launched.
-func (w *world) look(cached, read *view, hasSlot bool) (action decide.Action, under uint8) {
+func (w *world) look(cached, read *view, hasSlot bool) (seen decide.View, action decide.Action, under uint8) {
 	caches := w.caches(cached)
 	reader := caches.Cached()
 	if *read != *cached {
@@ -61,7 +61,7 @@ func (w *world) look(cached, read *view, hasSlot bool) (action decide.Action, un
 	if o.View.Delete.Revision == w.config(1).Source.Revision() {
 		under = 1
 	}
-	return w.judge()(o.View), under
+	return o.View, w.judge()(o.View), under
 }
 
 func (w *world) caches(shows *view) *cluster.Caches {

@@ -21,6 +21,7 @@ type tally struct {
 	fired                          map[string]int
 	found                          map[string]string // the shortest trace to each known defect
 	unknown                        map[broken]bool
+	moves                          map[move]bool
 }
 
 // add adds an exploration. What it has found that is not listed is reported at once: make mutants
@@ -33,6 +34,7 @@ func (c *tally) add(t *testing.T, e *explorer) {
 	for name, n := range e.fired {
 		c.fired[name] += n
 	}
+	e.addMoves(c.moves)
 	for b, at := range e.findings {
 		trace := fmt.Sprintf("world %q, state %d: %s\n%s", e.w.name, at, b, e.trace(at, e.after[b]))
 		name := nameOf(b)
@@ -48,7 +50,7 @@ func (c *tally) add(t *testing.T, e *explorer) {
 }
 
 func TestModelFindsEveryKnownDefectAndNoOther(t *testing.T) {
-	all := &tally{fired: map[string]int{}, found: map[string]string{}, unknown: map[broken]bool{}}
+	all := &tally{fired: map[string]int{}, found: map[string]string{}, unknown: map[broken]bool{}, moves: map[move]bool{}}
 	t.Run("worlds", func(t *testing.T) {
 		for _, w := range slices.Concat(worlds(isFull()), hardWorlds()) {
 			t.Run(w.name, func(t *testing.T) {
@@ -66,6 +68,9 @@ func TestModelFindsEveryKnownDefectAndNoOther(t *testing.T) {
 	t.Logf("all: %d states, %d transitions, %d decisions, %d laws", all.states, all.transitions, all.decisions, len(lawNames))
 	checkDefects(t, all)
 	checkSize(t, all)
+	if !isFull() {
+		checkStates(t, all.moves)
+	}
 }
 
 func checkDefects(t *testing.T, all *tally) {
