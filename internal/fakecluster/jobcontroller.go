@@ -68,7 +68,7 @@ func (c *Cluster) manage(job *batchv1.Job) {
 		c.finish(job, batchv1.JobFailed, "DeadlineExceeded")
 	case job.Status.Active > 0 && !c.Worlds.ReplacesVanishedPods:
 		c.finish(job, batchv1.JobFailed, "BackoffLimitExceeded") // its pod was deleted without a trace
-	case !c.NoPodFor[c.inputOf(job.Name, &job.Spec.Template.ObjectMeta, &job.Spec.Template.Spec).requests[0].Name]:
+	case len(c.NoPodFor) == 0 || !c.NoPodFor[c.inputOf(job.Name, &job.Spec.Template.ObjectMeta, &job.Spec.Template.Spec).requests[0].Name]:
 		c.createPod(job)
 	}
 }

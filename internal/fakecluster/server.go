@@ -76,13 +76,11 @@ func (s *Server) Client(by string) *fake.Clientset { return s.client(by, nil) }
 // client returns the clientset of a process, which answers nothing once the process was killed.
 func (s *Server) client(by string, p *Process) *fake.Clientset {
 	c := &fake.Clientset{}
-	forbid := func(a clienttesting.Action) (bool, runtime.Object, error) { return s.forbid(by, a) }
-	c.AddReactor("*", "*", forbid)
-	c.AddWatchReactor("*", func(a clienttesting.Action) (bool, watch.Interface, error) {
-		forbidden, _, err := forbid(a)
-		return forbidden, nil, err
-	})
+	// One reactor for all that is answered: each is handed a copy of the object that is written.
 	c.AddReactor("*", "*", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		if err := s.forbids(by, a); err != nil {
+			return true, nil, err
+		}
 		if p.killed() {
 			return true, nil, context.Canceled
 		}
@@ -94,6 +92,9 @@ func (s *Server) client(by string, p *Process) *fake.Clientset {
 		return true, obj, err
 	})
 	c.AddWatchReactor("*", func(a clienttesting.Action) (bool, watch.Interface, error) {
+		if err := s.forbids(by, a); err != nil {
+			return true, nil, err
+		}
 		if p.killed() {
 			return true, nil, context.Canceled
 		}
@@ -103,11 +104,12 @@ func (s *Server) client(by string, p *Process) *fake.Clientset {
 	return c
 }
 
-func (s *Server) forbid(by string, a clienttesting.Action) (bool, runtime.Object, error) {
+// forbids returns the error of a client that may not do something, or nil.
+func (s *Server) forbids(by string, a clienttesting.Action) error {
 	if _, forbidden := s.Forbidden.Load(a.GetNamespace()); !forbidden && isGranted(by, a) {
-		return false, nil, nil
+		return nil
 	}
-	return true, nil, apierrors.NewForbidden(a.GetResource().GroupResource(), "", nil)
+	return apierrors.NewForbidden(a.GetResource().GroupResource(), "", nil)
 }
 
 // History returns all that was written so far. Its objects must not be changed.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"path"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -151,7 +152,7 @@ func (s *Server) update(by, verb string, at Key, obj Object) (Object, error) {
 	obj.SetCreationTimestamp(old.GetCreationTimestamp())
 	obj.SetDeletionTimestamp(old.GetDeletionTimestamp())
 	asStored(obj)
-	if equality.Semantic.DeepEqual(obj, old) {
+	if isUnchanged(obj, old) {
 		return old, nil // nothing was changed, so no watch brings anything
 	}
 	if obj.GetDeletionTimestamp() != nil && len(obj.GetFinalizers()) == 0 {
@@ -159,6 +160,18 @@ func (s *Server) update(by, verb string, at Key, obj Object) (Object, error) {
 		return obj, nil
 	}
 	return s.store(Change{Key: at, By: by, Verb: verb, Old: old, Now: obj}), nil
+}
+
+// isUnchanged reports whether two objects are the same. What most writes change is compared first: the
+// specs of Jobs and pods are large.
+func isUnchanged(obj, old Object) bool {
+	one, other := reflect.ValueOf(obj).Elem(), reflect.ValueOf(old).Elem()
+	for _, name := range []string{"ObjectMeta", "Status"} {
+		if part := one.FieldByName(name); part.IsValid() && !equality.Semantic.DeepEqual(part.Addr().Interface(), other.FieldByName(name).Addr().Interface()) {
+			return false
+		}
+	}
+	return equality.Semantic.DeepEqual(obj, old)
 }
 
 // permits returns a conflict if a write asks for another UID or resourceVersion than the stored

@@ -12,8 +12,8 @@ import (
 var (
 	timeType      = reflect.TypeFor[metav1.Time]()
 	microTimeType = reflect.TypeFor[metav1.MicroTime]()
-	// timed holds which types have a time somewhere in them.
-	timed sync.Map
+	// timed holds which types have a time somewhere in them, timedIn which fields of a struct do.
+	timed, timedIn sync.Map
 )
 
 // asStored makes an object what it would be after its way over the wire: times in whole seconds, no
@@ -50,8 +50,8 @@ func truncateStruct(v reflect.Value) {
 	case *metav1.MicroTime:
 		t.Time = t.Truncate(time.Microsecond)
 	default:
-		for _, field := range v.Fields() {
-			truncateTimes(field)
+		for _, i := range timedFields(v.Type()) {
+			truncateTimes(v.Field(i))
 		}
 	}
 }
@@ -73,4 +73,19 @@ func hasTime(t reflect.Type) bool {
 	}
 	timed.Store(t, has)
 	return has
+}
+
+// timedFields returns the fields of a struct that have a time somewhere in them.
+func timedFields(t reflect.Type) []int {
+	if known, found := timedIn.Load(t); found {
+		return known.([]int)
+	}
+	var out []int
+	for i := range t.NumField() {
+		if t.Field(i).IsExported() && hasTime(t.Field(i).Type) {
+			out = append(out, i)
+		}
+	}
+	timedIn.Store(t, out)
+	return out
 }

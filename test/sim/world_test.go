@@ -26,7 +26,7 @@ import (
 // by clocks of different worlds. It prints how often each act and fault has happened, where
 // SIM_SEEDS asks for more than the usual seeds.
 func TestMain(m *testing.M) {
-	debug.SetGCPercent(400)         // a world is small, and thrown away as a whole
+	debug.SetGCPercent(1600)        // a world is small, and thrown away as a whole
 	utilruntime.ErrorHandlers = nil //nolint:reassign // the only way to be rid of its backoff
 	code := m.Run()
 	if os.Getenv("SIM_SEEDS") != "" && happened.seeds > 0 {
