@@ -89,8 +89,10 @@ func (a *Actor) noteTrash(ctx context.Context, r *observe.Revision) error {
 	if err != nil {
 		return fmt.Errorf("encode what the class of the config revision %s keeps: %w", r.Name, err)
 	}
-	err = a.noted(patch.Merge(ctx, a.Client.AppsV1().ControllerRevisions(r.Stored.Namespace), r.Stored, patch.Annotate(map[string]string{config.AnnTrash: note})))
-	_, err = patch.OutcomeOf(err, "note on the config revision %s how long deleted volumes are kept", r.Name)
+	revisions := a.Client.AppsV1().ControllerRevisions(r.Stored.Namespace)
+	change := patch.Annotate(map[string]string{config.AnnTrash: note})
+	err = a.noted(patch.Merge(ctx, revisions, r.Stored, change))
+	_, err = patch.OutcomeOf(err, "note on the config revision %s what its class keeps", r.Name)
 	return err
 }
 

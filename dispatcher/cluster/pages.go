@@ -21,9 +21,9 @@ import (
 // One whose feature gate WatchList is off does not. A list of all claims with all that users wrote
 // on them then needed more memory than the limit, and so does one of ConfigMaps of 1 MiB.
 
-// claimsOfAPage is how many claims a page has, or PVs: each may have 1.5 MiB of labels and annotations.
-// A page of 500, client-go's own, would have 750 MiB then. With 250 KiB on each claim the dispatcher
-// was measured at 550 MiB (docs/performance.md).
+// claimsOfAPage is how many claims a page has, or PVs: each may have 1.5 MiB of labels and
+// annotations. A page of 500, client-go's own, would have 750 MiB then. With 250 KiB on each claim
+// the dispatcher was measured at 550 MiB (docs/performance.md).
 const claimsOfAPage = 100
 
 // claims returns the informer of all claims.
@@ -80,10 +80,10 @@ func large[L runtime.Object](
 	}
 }
 
-// inPages returns a function that keeps of each page of a list, with at most so many objects, only what
-// is read. Asked for any
-// version, an API server ignores how many objects a page may have, so it is asked for the newest.
-// Without a limit, which is how an expired list is repeated, the list stays whole.
+// inPages returns a function that keeps of each page of a list, with at most so many objects, only
+// what is read. Asked for any version, an API server ignores how many objects a page may have, so
+// it is asked for the newest. Without a limit, which is how an expired list is repeated, the list
+// stays whole.
 func inPages[L runtime.Object](list func(context.Context, metav1.ListOptions) (L, error), most int64) cache.ListWithContextFunc {
 	return func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 		o.Limit = min(o.Limit, most)

@@ -22,10 +22,10 @@ type Trash struct {
 	Limit int64
 }
 
-// LeastCounted is what each volume counts at least towards a limit, in bytes. A quota counts no claim
-// that was deleted, so a tenant could have any number of small volumes kept, each with objects of its
-// own. It is the least limit as well: a number that lacks its unit, or is to say that there is none,
-// would delete everything.
+// LeastCounted is what each volume counts at least towards a limit, in bytes. A quota counts no
+// claim that was deleted, so a tenant could have any number of small volumes kept, each with
+// objects of its own. It is the least limit as well: a number that lacks its unit, or is to say
+// that there is none, would delete everything.
 const LeastCounted = 1 << 30
 
 var (
@@ -70,8 +70,8 @@ func nearTrash(data map[string]string) *field.Error {
 	return nil
 }
 
-// Noted returns what a stored revision says of the trash: what the ConfigMaps of its class said last,
-// or else what it was made of.
+// Noted returns what a stored revision says of the trash: what the ConfigMaps of its class said
+// last, or else what it was made of.
 func Noted(stored *appsv1.ControllerRevision, made Source) (Trash, *field.Error) {
 	note, has := stored.Annotations[AnnTrash]
 	if !has {
@@ -79,7 +79,8 @@ func Noted(stored *appsv1.ControllerRevision, made Source) (Trash, *field.Error)
 	}
 	var data map[string]string
 	if err := json.Unmarshal([]byte(note), &data); err != nil {
-		return Trash{}, field.Invalid(field.NewPath("metadata", "annotations").Key(AnnTrash), note, err.Error())
+		at := field.NewPath("metadata", "annotations").Key(AnnTrash)
+		return Trash{}, field.Invalid(at, note, err.Error())
 	}
 	return TrashOf(data)
 }

@@ -84,8 +84,8 @@ func TestKeepDeletedIsThatOfTheRevisionWithoutAConfig(t *testing.T) {
 	})
 }
 
-// kubectl replace --force deletes a ConfigMap, and creates it again. Meanwhile the revision says what
-// was said last: it is older than the key, or than its value.
+// kubectl replace --force deletes a ConfigMap, and creates it again. Meanwhile the revision says
+// what was said last: it is older than the key, or than its value.
 func TestKeepDeletedHoldsWhileTheConfigIsReplaced(t *testing.T) {
 	for _, first := range []string{"", "1h"} {
 		inWorld(t, func(w *world) {
@@ -166,8 +166,8 @@ func TestKeepDeletedIsTheLongestOfAllConfigsOfTheClass(t *testing.T) {
 }
 
 // The API server writes when a Job was created. A leader whose clock is ahead launches a delete too
-// early: its pod never starts, and the next one is launched when the time is over. (With a clock that
-// is ahead by more than confirmMargin leaves, no run is confirmed at all.)
+// early: its pod never starts, and the next one is launched when the time is over. (With a clock
+// that is ahead by more than confirmMargin leaves, no run is confirmed at all.)
 func TestALeaderWhoseClockIsAheadDeletesNothingBeforeTheTime(t *testing.T) {
 	for _, byHand := range []bool{false, true} {
 		inWorld(t, func(w *world) {

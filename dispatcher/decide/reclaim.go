@@ -221,8 +221,8 @@ func (v View) isDeletedUnbound() bool {
 
 // IsDeleteBegun reports whether a run may delete the volume of a PV that is being deleted, or may
 // have deleted a part of it: no claim is to have that any more. A run that never started may have
-// been cancelled since the PV was given to another claim, and what waits for its confirmation beside a
-// PV that was deleted by hand has not begun.
+// been cancelled since the PV was given to another claim, and what waits for its confirmation
+// beside a PV that was deleted by hand has not begun.
 func (v View) IsDeleteBegun() bool {
 	return v.Volume.Terminating && slices.ContainsFunc(v.Runs, func(r Run) bool {
 		if r.Verb != contract.Delete || r.Volume == "" || r.Volume != v.Volume.UID {

@@ -125,8 +125,9 @@ type Run struct {
 	First   bool
 	// Unfinished is set if a pod of the run may still run.
 	Unfinished bool
-	// Gated is set if the run's pod waits for the dispatcher's confirmation. Confirmed is set from when
-	// that was begun: then the PVs are deleted of which the run deletes the volumes, and the gate goes last.
+	// Gated is set if the run's pod waits for the dispatcher's confirmation. Confirmed is set from
+	// when that was begun: then the PVs are deleted of which the run deletes the volumes, and the gate
+	// goes last.
 	Gated, Confirmed bool
 	// OtherPod names another pod of the UID, of this or any Job, that may run. It is empty if there
 	// is none.

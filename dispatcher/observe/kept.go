@@ -48,14 +48,15 @@ func (b *Observer) observeKept(_ context.Context, _ cluster.Reader, o *Observati
 	return nil
 }
 
-// byAPIServer returns from when on a delete is due, as this clock has it. The API server writes when a
-// PV was released and when a Job was created, so a delete whose Job is older than the time that is due
-// was launched by a clock that is ahead. It is not due, and the next one is when as much time has
-// passed by any clock as the first was too early.
+// byAPIServer returns from when on a delete is due, as this clock has it. The API server writes
+// when a PV was released and when a Job was created, so a delete whose Job is older than the time
+// that is due was launched by a clock that is ahead. It is not due, and the next one is when as
+// much time has passed by any clock as the first was too early.
 func (o *Observation) byAPIServer(due time.Time) time.Time {
 	d := o.View.Newest(contract.Delete)
 	switch {
-	case d == nil || d.Volume != o.View.Volume.UID || !d.Created.Before(due) || d.Created.Before(o.ReleasedAt()):
+	case d == nil || d.Volume != o.View.Volume.UID || !d.Created.Before(due) ||
+		d.Created.Before(o.ReleasedAt()):
 		return due
 	case d.Unfinished:
 		return o.View.Now.Add(due.Sub(d.Created))

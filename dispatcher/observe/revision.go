@@ -50,8 +50,8 @@ func (b *Observer) ObserveRevision(ctx context.Context, name string, live bool) 
 	return r, nil
 }
 
-// observeNote finds whether a revision notes what the ConfigMaps of its class say of the trash. What
-// cannot be read is not noted, and keeps everything until it is corrected.
+// observeNote finds whether a revision notes what the ConfigMaps of its class say of the trash.
+// What cannot be read is not noted, and keeps everything until it is corrected.
 func (b *Observer) observeNote(r *Revision) {
 	judged := b.JudgeStored(r.Stored)
 	if judged.Damaged != nil {

@@ -89,9 +89,9 @@ func WasBound(pv *corev1.PersistentVolume) bool {
 	return at == nil || at.Sub(pv.CreationTimestamp.Time) >= leastBound
 }
 
-// BeyondLimit returns of the volumes that wait those which are deleted before their time, so that at
-// most a number of bytes waits, with 1 GiB for each smaller one. Those that were not bound are deleted first, then the oldest, and one
-// that is larger than the limit itself makes no other go.
+// BeyondLimit returns of the volumes that wait those which are deleted before their time, so that
+// at most a number of bytes waits, with 1 GiB for each smaller one. Those that were not bound are
+// deleted first, then the oldest, and one that is larger than the limit itself makes no other go.
 func BeyondLimit(trash []*corev1.PersistentVolume, limit int64) (due []*corev1.PersistentVolume) {
 	trash = slices.SortedFunc(slices.Values(trash), func(a, b *corev1.PersistentVolume) int {
 		switch {

@@ -48,8 +48,8 @@ func wrap(line string, width int) []string {
 	return lines
 }
 
-// parts returns a word or a command in as many parts as it needs. A terminal would break it at its left
-// edge, where the rest of what others have written looks like a line of the command's own.
+// parts returns a word or a command in as many parts as it needs. A terminal would break it at its
+// left edge, where the rest of what others have written looks like a line of the command's own.
 func parts(text string, width int) (out []string) {
 	for !fits(text, width) {
 		part, end := beginning(text, width-1), "\\"
@@ -65,8 +65,8 @@ func parts(text string, width int) (out []string) {
 // fits reports whether a text has at most so many columns.
 func fits(text string, width int) bool { return beginning(text, width) == text }
 
-// beginning returns as much of a text as has at most so many columns. What is not ASCII counts as two:
-// a terminal shows Chinese so wide.
+// beginning returns as much of a text as has at most so many columns. What is not ASCII counts as
+// two: a terminal shows Chinese so wide.
 func beginning(text string, width int) string {
 	for i, r := range text {
 		if width--; r >= utf8.RuneSelf {

@@ -31,8 +31,8 @@ func TestALongMessageIsBrokenAtBlanksAndNoCommandIs(t *testing.T) {
 	}
 }
 
-// A terminal breaks a longer line at its left edge, where what others have written would look like a
-// line of the command's own.
+// A terminal breaks a longer line at its left edge, where what others have written would look like
+// a line of the command's own.
 func TestNoTextHasALineThatATerminalBreaks(t *testing.T) {
 	const columns = 93
 	for name, text := range map[string]string{

@@ -7,8 +7,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 )
 
-// Trash returns which released volumes of a config wait for their delete: what the ConfigMaps of its
-// class say, or without any what they said last.
+// Trash returns which released volumes of a config wait for their delete: what the ConfigMaps of
+// its class say, or without any what they said last.
 func (f *Resolver) Trash(made config.Config) (config.Trash, *field.Error) {
 	if t, fault, says := f.TrashToday(made.Source); says {
 		return t, fault

@@ -51,7 +51,8 @@ type Cluster struct {
 	NoPodFor map[string]bool
 	// NodeLost: no kubelet ends a pod that is deleted.
 	NodeLost bool
-	// Ahead is how far the clocks of dispatchers are ahead of the API server's that start from then on.
+	// Ahead is how far the clocks of dispatchers are ahead of the API server's that start from then
+	// on.
 	Ahead time.Duration
 	// Frozen are the nodes on which nothing moves, and Clocks how far the clock of a node is ahead.
 	// CutOff are those that reach no API server: what runs there goes on, until its deadline.

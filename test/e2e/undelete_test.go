@@ -154,7 +154,8 @@ func TestTheTrashOfANamespaceIsLimited(t *testing.T) {
 	}
 }
 
-// kubectl replace --force deletes a ConfigMap, and creates it again. The volume is older than the key.
+// kubectl replace --force deletes a ConfigMap, and creates it again. The volume is older than the
+// key.
 func TestAVolumeIsKeptWhileItsConfigIsReplaced(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "trash-replaced")
