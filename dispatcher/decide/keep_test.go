@@ -142,6 +142,30 @@ func TestARetainedPVGoesAfterTheRecordOfItsProvision(t *testing.T) {
 	}
 }
 
+// The PV controller writes a PV when it binds it, and the claim of it may be seen first. The write of
+// another version would be refused.
+func TestARetainedPVIsFreedWhenItIsSeenAsBound(t *testing.T) {
+	released := recorded(run(contract.Provision, 1), contract.Done, time.Hour)
+	released.Published, released.Held = true, false
+	for name, tt := range map[string]struct {
+		claim       Claim
+		use         Use
+		terminating bool
+		frees       bool
+	}{
+		"both are seen as bound":       {ClaimBound, InUse, false, true},
+		"only the claim is":            {ClaimBound, Unbound, false, false},
+		"it was deleted before":        {ClaimBound, Unbound, true, true},
+		"the claim is not bound to it": {ClaimPending, Unbound, false, true},
+	} {
+		vol := Volume{State: Fits, UID: pvUID, HasFinalizer: true, ReleasedHere: true, Use: tt.use, Terminating: tt.terminating}
+		v := View{Now: now, Claim: tt.claim, Volume: vol, Delete: deleteTargets()[1], Runs: []Run{released}}
+		if _, frees := removal(Decide(v)); frees != tt.frees {
+			t.Errorf("%s: %#v", name, Decide(v))
+		}
+	}
+}
+
 // Once its record is released, a PV that proves nothing is believed. An administrator who sets its
 // policy to Delete, as its event says, would have its volume deleted under the config revision that
 // whoever wrote the PV chose.
