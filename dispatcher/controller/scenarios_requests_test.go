@@ -21,12 +21,18 @@ import (
 type cost struct {
 	policy            corev1.PersistentVolumeReclaimPolicy
 	batch, claims     int // claims come while the Job of another runs
+	lingers           time.Duration
 	provision, remove map[string]int
 }
 
 var costs = map[string]cost{
 	"one claim a Job": {
 		batch: 1, claims: 8,
+		provision: map[string]int{"create jobs": 9, "patch pods": 18, "patch jobs": 18, "patch persistentvolumeclaims": 9, "event": 9},
+		remove:    map[string]int{"create jobs": 9, "patch pods": 18, "patch jobs": 18, "delete persistentvolumes": 9, "patch persistentvolumes": 9, "event": 9},
+	},
+	"one claim a Job, whose pod ends after its container": {
+		batch: 1, claims: 8, lingers: 2 * time.Second,
 		provision: map[string]int{"create jobs": 9, "patch pods": 18, "patch jobs": 18, "patch persistentvolumeclaims": 9, "event": 9},
 		remove:    map[string]int{"create jobs": 9, "patch pods": 18, "patch jobs": 18, "delete persistentvolumes": 9, "patch persistentvolumes": 9, "event": 9},
 	},
@@ -59,7 +65,7 @@ func TestRequestsAndEventsPerClaimAreExact(t *testing.T) {
 		for name, l := range costs {
 			t.Run(name+", "+mode, func(t *testing.T) {
 				inWorld(t, func(w *world) {
-					w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Works, Takes: 10 * time.Second}
+					w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Works, Takes: 10 * time.Second, Lingers: l.lingers}
 					w.CreateClass("gold", cmp.Or(l.policy, corev1.PersistentVolumeReclaimDelete))
 					w.CreateServiceAccount("true")
 					w.CreateConfig("gold", "gold", "max-parallel", "1", "batch-size", fmt.Sprint(l.batch))

@@ -19,7 +19,7 @@ type life func(w *world, last int64) string
 
 var stories = map[string]life{
 	"born and deleted": bornAndDeleted, "failed and abandoned": failedAndAbandoned, "moved on": movedOn, "grown": grown,
-	"replaced": replaced, "rescheduled": rescheduled, "described": described,
+	"replaced": replaced, "rescheduled": rescheduled, "described": described, "deleted at once": deletedAtOnce,
 }
 
 // bornAndDeleted: a claim is bound, lives on, and is deleted.
@@ -34,6 +34,19 @@ func bornAndDeleted(w *world, last int64) string {
 	}
 	w.Until("its result is shown", 3*time.Hour, func() bool { return w.Claim("data").Annotations[contract.AnnResult] != "" })
 	w.MustShow(map[string]string{"result": "succeeded", "attempts": "1"})
+	fakecluster.Delete(w, fakecluster.User, claim)
+	w.Until("nothing is left", 3*time.Hour, w.Empty)
+	return w.sum()
+}
+
+// deletedAtOnce: a claim is deleted as soon as it is bound, when the pod of its provision has not
+// ended.
+func deletedAtOnce(w *world, last int64) string {
+	w.SetUpGold(fakecluster.Works)
+	w.linger(fakecluster.Works)
+	w.StartMortal(last)
+	claim := w.CreateClaim("data")
+	w.Until("the claim is bound", 3*time.Hour, w.IsBound("data"))
 	fakecluster.Delete(w, fakecluster.User, claim)
 	w.Until("nothing is left", 3*time.Hour, w.Empty)
 	return w.sum()

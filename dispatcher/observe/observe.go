@@ -44,6 +44,9 @@ type Observation struct {
 	Rival string
 	Jobs  map[string]*batchv1.Job  // by name
 	Pods  map[string][]*corev1.Pod // by the Job's name; without a name those whose Job no longer exists
+	// read are the Job and the pods of each run, in their order: two namespaces may have Jobs of one
+	// name.
+	read []jobWithPods
 	// Left is a pod that may run although its Job no longer exists, or nil. RecheckAt is when to look
 	// again for what nothing but time ends, zero if there is nothing of the kind.
 	Left      *corev1.Pod
@@ -82,7 +85,7 @@ func (b *Observer) Observe(ctx context.Context, reader cluster.Reader, uid types
 	o := &Observation{UID: uid, Jobs: map[string]*batchv1.Job{}, Pods: map[string][]*corev1.Pod{}, Forged: map[string]string{}, ManyKept: map[string]bool{}}
 	o.View.Now = b.Clock.Now()
 	for _, step := range []func(context.Context, cluster.Reader, *Observation) error{
-		b.readObjects, b.observeForged, b.observePV, b.observeRival, b.observeClaim, b.observeDelete, b.observeKept, b.observeTrash, b.observeResize, b.observeProbes,
+		b.readObjects, b.observePV, b.observeRuns, b.observeForged, b.observeRival, b.observeClaim, b.observeDelete, b.observeKept, b.observeTrash, b.observeResize, b.observeProbes,
 	} {
 		if err := step(ctx, reader, o); err != nil {
 			return nil, err
@@ -161,23 +164,40 @@ func (b *Observer) readObjects(ctx context.Context, reader cluster.Reader, o *Ob
 	return err
 }
 
+// jobWithPods is a Job and its pods.
+type jobWithPods struct {
+	job  *batchv1.Job
+	pods []*corev1.Pod
+}
+
 func (b *Observer) readRuns(ctx context.Context, reader cluster.Reader, o *Observation) error {
 	all, err := reader.Jobs(ctx, o.UID)
 	if err != nil {
 		return err
 	}
 	for _, job := range all {
-		run, err := b.runOf(ctx, reader, o, job)
+		run := recordedRun(o.UID, job)
+		pods, err := b.readerOf(reader, &run).Pods(ctx, job)
 		if err != nil {
 			return err
 		}
-		o.Jobs[job.Name] = job
-		run.Forget = job.Annotations[jobs.AnnForget] == string(o.UID)
-		_, run.RetryNow = job.Annotations[jobs.AnnRetry]
+		o.Jobs[job.Name], o.Pods[job.Name], o.read = job, pods, append(o.read, jobWithPods{job, pods})
 		if run.Record.Name != "" {
 			o.At = types.NamespacedName{Namespace: run.Namespace, Name: run.Record.Name}
 		}
 		o.View.Runs = append(o.View.Runs, run)
+	}
+	return nil
+}
+
+// observeRuns judges the runs. The PV was judged before: it proves what the container that wrote it
+// says.
+func (b *Observer) observeRuns(ctx context.Context, reader cluster.Reader, o *Observation) error {
+	for i := range o.View.Runs {
+		run := &o.View.Runs[i]
+		if err := b.observeRun(ctx, b.readerOf(reader, run), o, run, o.read[i]); err != nil {
+			return err
+		}
 	}
 	return b.readOrphans(ctx, reader, o)
 }

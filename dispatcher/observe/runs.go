@@ -9,6 +9,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
@@ -20,34 +21,53 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
-// runOf returns what is known of one Job of the UID and its pods.
-func (b *Observer) runOf(ctx context.Context, reader cluster.Reader, o *Observation, job *batchv1.Job) (decide.Run, error) {
-	uid := string(o.UID)
-	run := decide.Run{Name: job.Name, Record: runs.RecordOf(job, uid)}
+// recordedRun returns what a Job of the UID says of its run by itself.
+func recordedRun(uid types.UID, job *batchv1.Job) decide.Run {
+	run := decide.Run{Name: job.Name, Record: runs.RecordOf(job, string(uid))}
 	run.Terminating, run.Created = job.DeletionTimestamp != nil, job.CreationTimestamp.Time
 	run.Confirmed = job.Annotations[jobs.AnnConfirmed] != ""
-	run.First, run.Newer = jobs.UIDs(job)[0] == uid, jobs.IsNewer(job)
+	run.First, run.Newer = jobs.UIDs(job)[0] == string(uid), jobs.IsNewer(job)
+	run.Forget = job.Annotations[jobs.AnnForget] == string(uid)
+	_, run.RetryNow = job.Annotations[jobs.AnnRetry]
+	return run
+}
+
+// readerOf returns what reads the pods of a run. Without the record there is no reason to ask the
+// API server for them.
+func (b *Observer) readerOf(reader cluster.Reader, run *decide.Run) cluster.Reader {
 	if run.Recorded != nil && !run.Held {
-		reader = b.Caches.Cached() // without the record there is no reason to ask the API server for the pods
+		return b.Caches.Cached()
 	}
-	pods, err := reader.Pods(ctx, job)
-	if err != nil {
-		return run, err
-	}
-	o.Pods[job.Name] = pods
+	return reader
+}
+
+// observeRun judges a run of the UID by its Job and its pods.
+func (b *Observer) observeRun(ctx context.Context, reader cluster.Reader, o *Observation, run *decide.Run, read jobWithPods) error {
+	job, pods := read.job, read.pods
 	others := runs.OthersOf(job, run.Record.Record)
 	run.Shared, run.PodKept = others.Wanted, run.First && !others.Unrecorded && len(runs.ReleasablePods(pods)) > 0
-	if run.Recorded == nil && !runs.HasEnded(job, pods, b.Clock.Now()) {
-		err = b.observeUnfinished(ctx, reader, &run, job, pods)
-		return run, err
+	if run.Recorded == nil && !runs.HasEnded(job, pods, b.Clock.Now()) && !hasWritten(o, job, pods) {
+		return b.observeUnfinished(ctx, reader, run, job, pods)
 	}
-	b.observeOutcome(&run, uid, job, pods)
+	b.observeOutcome(run, string(o.UID), job, pods)
 	run.Void = runs.IsReplaced(job, pods)
 	o.ManyKept[job.Name] = run.Held && len(b.Caches.Jobs.In(job.Namespace).By(cluster.ByKept, job.Labels[config.LabelClass])) >= runs.MaxKept
 	if !run.Outcome.MayRunUntil.IsZero() {
-		err = b.observeMayRun(ctx, reader, o, &run)
+		return b.observeMayRun(ctx, reader, o, run)
 	}
-	return run, err
+	return nil
+}
+
+// hasWritten reports whether the container of a run is done, the PV proves it, and the claim is
+// bound, or no longer exists. That is known two seconds before the Job is Complete: the kubelet
+// removes the sandbox before it sets the phase of the pod, and the Job controller collects pods for
+// a second (SyncJobBatchPeriod in job_controller.go). A claim that was deleted as soon as it was
+// bound waited for both before its delete had a Job. A claim that is not bound yet cannot show its
+// result, and a batch is recorded by one write: both wait for the Job. So does a run whose pod has
+// ended, since the Job controller is about to write on its Job.
+func hasWritten(o *Observation, job *batchv1.Job, pods []*corev1.Pod) bool {
+	isBoundOrGone := o.Claim == nil || o.Claim.Status.Phase == corev1.ClaimBound
+	return o.View.Volume.State == decide.Fits && isBoundOrGone && runs.HasSucceeded(pods) && !runs.IsOver(pods[0]) && len(jobs.UIDs(job)) == 1
 }
 
 // observeMayRun finds whether the node of an ended run, whose container may still be running, is lost.

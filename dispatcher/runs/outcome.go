@@ -82,11 +82,17 @@ func isCompletedByOthers(job *batchv1.Job, pods []*corev1.Pod) bool {
 // the phase, and the Job controller collects pods for a second). Until the pod has ended, a node that
 // starts anew may do the same once more, which finds it done; the next run of the claim waits for that.
 func isDone(job *batchv1.Job, pods []*corev1.Pod) bool {
+	return HasSucceeded(pods) && !isProvenByPV(job)
+}
+
+// HasSucceeded reports whether the container of a run has ended with success. With another pod of
+// the Job it is not known which of them is the run's.
+func HasSucceeded(pods []*corev1.Pod) bool {
 	if len(pods) != 1 {
 		return false
 	}
 	t := terminatedState(pods[0])
-	return t != nil && t.ExitCode == contract.ExitDone && !isProvenByPV(job)
+	return t != nil && t.ExitCode == contract.ExitDone
 }
 
 // isProvenByPV reports whether the container of a Job writes PVs.
