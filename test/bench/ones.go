@@ -55,7 +55,13 @@ func (b *bench) oneClaim(ctx context.Context, name string, result *report.Result
 		return fmt.Errorf("provision %s: %w", name, err)
 	}
 	trace.Note(report.Bound, time.Now()) // the watcher may see it first
-	provision.Steps, trace = trace.Steps(), b.tracer.begin(true)
+	provision.Steps = trace.Steps()
+	if !b.cell.Row.AtOnce {
+		if err := idle(ctx, provisionEnds); err != nil {
+			return err
+		}
+	}
+	trace = b.tracer.begin(true)
 	remove, err := b.burst(ctx, b.watcher.deleted, b.subject.remove, []string{name})
 	if err != nil {
 		return fmt.Errorf("delete %s: %w", name, err)
@@ -66,8 +72,16 @@ func (b *bench) oneClaim(ctx context.Context, name string, result *report.Result
 		result.Provision.Add(provision)
 		result.Delete.Add(remove)
 	}
+	return idle(ctx, time.Second) // the next claim begins when all is idle
+}
+
+// provisionEnds is how long after a claim is bound the pod that has provisioned it has ended, too.
+const provisionEnds = 4 * time.Second
+
+// idle waits, unless the context ends.
+func idle(ctx context.Context, wait time.Duration) error {
 	select {
-	case <-time.After(time.Second): // the next claim begins when all is idle
+	case <-time.After(wait):
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()

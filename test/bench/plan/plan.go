@@ -72,6 +72,9 @@ type Row struct {
 	Class string
 	// Base is set for the dispatcher of another commit (BENCH_BASE).
 	Base bool
+	// AtOnce deletes a claim that comes alone as soon as it is bound, when its provision's pod has not
+	// ended. Otherwise its deletion begins when all is idle.
+	AtOnce bool
 	// Tuned raises the provisioner's own limits. Without it, it runs as its users get it.
 	Tuned bool
 }
@@ -103,6 +106,7 @@ const One Column = "one"
 // Singles are the rows of that column.
 var Singles = []Row{
 	{Name: "one-ours", Title: "ours, a bash image", Kind: Ours, Class: "node-directory"},
+	{Name: "one-ours-at-once", Title: "ours, a bash image, deleted as soon as it is bound", Kind: Ours, Class: "node-directory", AtOnce: true},
 	{Name: "one-cinder", Title: "ours, a real Cinder", Kind: Ours, Class: "cinder-iscsi"},
 	{Name: "one-local-path", Title: "local-path-provisioner, defaults", Kind: LocalPath},
 }
