@@ -153,10 +153,11 @@ func TestARetainedPVIsFreedWhenItIsSeenAsBound(t *testing.T) {
 		terminating bool
 		frees       bool
 	}{
-		"both are seen as bound":       {ClaimBound, InUse, false, true},
-		"only the claim is":            {ClaimBound, Unbound, false, false},
-		"it was deleted before":        {ClaimBound, Unbound, true, true},
-		"the claim is not bound to it": {ClaimPending, Unbound, false, true},
+		"both are seen as bound":     {ClaimBound, InUse, false, true},
+		"only the claim is":          {ClaimBound, Unbound, false, false},
+		"neither is":                 {ClaimPending, NeverBound, false, false},
+		"it was deleted before":      {ClaimBound, Unbound, true, true},
+		"the claim no longer exists": {ClaimGone, Unbound, false, true},
 	} {
 		vol := Volume{State: Fits, UID: pvUID, HasFinalizer: true, ReleasedHere: true, Use: tt.use, Terminating: tt.terminating}
 		v := View{Now: now, Claim: tt.claim, Volume: vol, Delete: deleteTargets()[1], Runs: []Run{released}}

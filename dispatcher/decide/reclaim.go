@@ -107,11 +107,13 @@ func (v View) mustStay(p *Run) bool {
 	return v.Volume.State == Unproven && (v.Claim == ClaimBound || !v.Volume.Terminating)
 }
 
-// freeRetained removes our finalizer from a PV with the policy Retain. One that the cache shows as
-// unbound, while its claim is bound, is about to be seen otherwise: the PV controller has written it,
-// so that the API server would refuse the write.
+// freeRetained removes our finalizer from a PV with the policy Retain. One that fits its claim is
+// about to be bound, or the cache is about to show it as bound: the PV controller writes it then, and
+// a write of the version before is refused.
 func (v View) freeRetained() Action {
-	if v.Claim == ClaimBound && v.Volume.Use == Unbound && !v.Volume.Terminating {
+	vol := v.Volume
+	unbound := vol.Use == Unbound || vol.Use == NeverBound
+	if unbound && vol.State == Fits && !vol.Terminating && !v.Claim.Abandoned() {
 		return nil
 	}
 	return v.unlessRefused(SetFinalizer{Remove: true, NeedsLive: !v.Volume.ReleasedHere, LeftBehind: v.whyRivalKeeps()})
