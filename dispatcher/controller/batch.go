@@ -104,11 +104,11 @@ func (c *Controller) joinWaiters(ctx context.Context, first act.Member) []act.Me
 // The UID shares the Job only if the decision is a launch of the same group. If an expand first has
 // to be written on the claim's status, that is done here.
 func (c *Controller) decideMember(ctx context.Context, uid types.UID, group string, anyNode bool) (m act.Member, ready bool, err error) {
-	withSlot := func(v *decide.View) { v.Provision.HasSlot, v.Delete.HasSlot, v.Expand.HasSlot = true, true, true }
 	for range 2 {
 		var action decide.Action
 		hint := c.hints.get(uid, c.clock.Now())
-		if m.O, action, err = c.observeAndDecide(ctx, uid, hint, withSlot); err != nil {
+		hint.Joined = true
+		if m.O, action, err = c.observeAndDecide(ctx, uid, hint); err != nil {
 			return m, false, err
 		}
 		if m.O.View.IsRefused(action) {

@@ -82,7 +82,8 @@ func (c *Controller) readinessOf(ctx context.Context, first *observe.Observation
 		r, _ := decide.ReadinessOf(first.View, job)
 		return first, r, nil
 	}
-	o, err := c.observer.Observe(ctx, c.caches.Cached(), uid, observe.Hint{})
+	hint := c.hints.get(uid, c.clock.Now())
+	o, err := c.observer.Observe(ctx, c.caches.Cached(), uid, hint)
 	if err != nil {
 		return nil, decide.Blocked, err
 	}
@@ -90,7 +91,7 @@ func (c *Controller) readinessOf(ctx context.Context, first *observe.Observation
 	if r != decide.Ready || !needsLive {
 		return o, r, nil
 	}
-	if o, err = c.observer.Observe(ctx, c.caches.Live(o.At, c.observer.Namespaces(o)...), uid, observe.Hint{}); err != nil {
+	if o, err = c.observer.Observe(ctx, c.caches.Live(o.At, c.observer.Namespaces(o)...), uid, hint); err != nil {
 		return nil, decide.Blocked, err
 	}
 	r, _ = decide.ReadinessOf(o.View, job)
@@ -111,7 +112,7 @@ func (c *Controller) record(ctx context.Context, own act.Ended) (time.Duration, 
 		others = nil // the first one's is on record, so this one came late
 	}
 	for _, uid := range others {
-		o, action, err := c.observeAndDecide(ctx, types.UID(uid), observe.Hint{}, func(*decide.View) {})
+		o, action, err := c.observeAndDecide(ctx, types.UID(uid), c.hints.get(types.UID(uid), c.clock.Now()))
 		if err != nil {
 			c.leaveOut(ctx, types.UID(uid), err)
 			continue

@@ -220,7 +220,8 @@ func (c *Controller) reconcile(ctx context.Context, uid types.UID) (time.Duratio
 	var failure error
 	for range 2 {
 		hint := c.hints.get(uid, c.clock.Now())
-		o, action, err := c.observeAndDecide(ctx, uid, hint, func(v *decide.View) { v.Refused = slices.Concat(v.Refused, failed) })
+		hint.Refused = slices.Concat(hint.Refused, failed)
+		o, action, err := c.observeAndDecide(ctx, uid, hint)
 		if err != nil {
 			return 0, errors.Join(failure, err)
 		}
@@ -278,8 +279,8 @@ func (c *Controller) reportRepeated(o *observe.Observation, action decide.Action
 }
 
 // observeAndDecide observes a UID and decides. An action that is not safe on stale facts is decided
-// a second time, on live facts. assume may change the View before each decision.
-func (c *Controller) observeAndDecide(ctx context.Context, uid types.UID, hint observe.Hint, assume func(*decide.View)) (*observe.Observation, decide.Action, error) {
+// a second time, on live facts.
+func (c *Controller) observeAndDecide(ctx context.Context, uid types.UID, hint observe.Hint) (*observe.Observation, decide.Action, error) {
 	since, shared := c.written.Since(uid)
 	if !since.IsZero() && c.clock.Since(since) < cluster.BehindFor {
 		return &observe.Observation{UID: uid}, decide.Wait{Until: c.recheckUnseen(since, shared), Why: "the caches do not show the last write"}, nil
@@ -288,7 +289,7 @@ func (c *Controller) observeAndDecide(ctx context.Context, uid types.UID, hint o
 	if err != nil {
 		return nil, nil, err
 	}
-	if assume(&o.View); since.IsZero() {
+	if since.IsZero() {
 		if action := c.unlessUnserved(o, decide.Decide(o.View)); decide.IsSafeOnStaleFacts(action) {
 			return o, action, nil
 		}
@@ -296,7 +297,6 @@ func (c *Controller) observeAndDecide(ctx context.Context, uid types.UID, hint o
 	if o, err = c.observer.Observe(ctx, c.caches.Live(o.At, c.observer.Namespaces(o)...), uid, hint); err != nil {
 		return nil, nil, err
 	}
-	assume(&o.View)
 	return o, decide.Decide(o.View), nil
 }
 

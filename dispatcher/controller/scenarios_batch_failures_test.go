@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -220,4 +221,33 @@ func TestVolumesOfOneRevisionAreExpandedInABatch(t *testing.T) {
 
 func statusOfClaim(c *corev1.PersistentVolumeClaim) corev1.ClaimResourceStatus {
 	return c.Status.AllocatedResourceStatuses[corev1.ResourceStorage]
+}
+
+// A claim whose earlier pod a policy keeps from being written joins the Job of others, which is
+// confirmed as the claim's own would be.
+func TestAWriteThatIsRefusedForOneClaimHoldsUpNoBatch(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.SetUpGold(fakecluster.Works, "max-parallel", "1", "batch-size", "4")
+		w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Works, Waits: "ErrImagePull"}
+		w.Start()
+		w.CreateClaim("bad")
+		w.Advance(time.Minute)
+		kept := w.CreatedJobs(contract.Provision)[0].Name
+		refused := w.refuseWrites(func(verb string, obj fakecluster.Object) bool {
+			_, isPod := obj.(*corev1.Pod)
+			return isPod && strings.HasPrefix(obj.GetName(), kept) && verb == "patch"
+		})
+		w.CreateClaim("first")
+		fakecluster.Update(w, fakecluster.User, w.Claim("bad"), func(c *corev1.PersistentVolumeClaim) {
+			c.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse("2Gi")
+		})
+		w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Works, Takes: 30 * time.Second}
+		w.Until("the first runs", time.Minute, func() bool { return len(w.RunningPods()) == 1 })
+		w.CreateClaim("other")
+		w.Until("the other is bound", 3*time.Minute, w.IsBound("other"))
+		last := w.CreatedJobs(contract.Provision)
+		if uids := jobs.UIDs(last[len(last)-1].Now.(*batchv1.Job)); len(uids) != 2 || *refused == 0 {
+			w.T.Errorf("the last Job serves %v, after %d refused writes", uids, *refused)
+		}
+	})
 }

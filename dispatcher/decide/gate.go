@@ -146,7 +146,7 @@ func (v View) asIfDue(r Run) View {
 	}
 	v.Runs = others
 	v.Now = v.Now.Add(2 * longestPause)
-	v.Provision.HasSlot, v.Delete.HasSlot, v.Expand.HasSlot = true, true, true
+	v.ShareSlot(true)
 	v.Volume.Attached = nil
 	if v.Provision.ConsentUnknown {
 		v.Provision.Problem = nil

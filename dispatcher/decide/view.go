@@ -51,6 +51,13 @@ type View struct {
 	NotBefore, NoReturnBefore time.Time
 }
 
+// ShareSlot notes that the UID has joined a Job that has a slot, if it has.
+func (v *View) ShareSlot(joined bool) {
+	for _, target := range []*Target{&v.Provision, &v.Delete, &v.Expand} {
+		target.HasSlot = target.HasSlot || joined
+	}
+}
+
 // Claim is the state of the claim with the UID.
 type Claim int
 

@@ -129,6 +129,7 @@ func (o *Observation) apply(hint Hint) {
 	}
 	o.View.NotBefore, o.View.NoReturnBefore, o.View.Refused = hint.NotBefore, hint.NoReturnBefore, hint.Refused
 	o.View.Volume.ReleasedHere = hint.ReleasedFor != "" && hint.ReleasedFor == o.View.Volume.UID
+	o.View.ShareSlot(hint.Joined)
 	fits := o.View.Volume.State == decide.Fits
 	for i := range o.View.Runs {
 		r := &o.View.Runs[i]
