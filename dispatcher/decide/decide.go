@@ -318,7 +318,9 @@ func (v View) newest(wanted func(*Run) bool) *Run {
 // newestConfirmed returns the run of a verb with the highest number whose container may have
 // started, or nil.
 func (v View) newestConfirmed(verb contract.Verb) *Run {
-	return v.newest(func(r *Run) bool { return r.Verb == verb && r.mayHaveStarted() })
+	return v.newest(func(r *Run) bool {
+		return r.Verb == verb && r.State() >= RunRunning && r.Outcome.Verdict != contract.NotStarted
+	})
 }
 
 // isRecord reports whether a run is on record, and is needed there or can be released.

@@ -19,14 +19,13 @@ func keepOrReclaim(v View) Action {
 	if action := resizeVolume(v); action != nil {
 		return action
 	}
-	if d := v.keptDelete(); d != nil {
-		return ReleaseRecord{Run: *d} // it has not deleted the volume, and is no longer to
-	}
-	switch v.State() {
-	case StateRetained:
-		return v.reportSpare()
-	case StateReclaiming:
+	switch state, d := v.State(), v.NewestHeld(contract.Delete); {
+	case state == StateReclaiming:
 		return reclaimVolume(v)
+	case d != nil:
+		return ReleaseRecord{Run: *d} // it has not deleted the volume, and is no longer to
+	case state == StateRetained:
+		return v.reportSpare()
 	default: // a PV that is terminating while it is bound is still in use
 		return v.reportUnclaimed("the volume is in use")
 	}
@@ -143,15 +142,6 @@ func (v View) whyUnprovenStays() string {
 		return ""
 	}
 	return v.Volume.Why
-}
-
-// keptDelete returns the newest delete if its record is held although its volume is kept or in use,
-// else nil.
-func (v View) keptDelete() *Run {
-	if v.Volume.PolicyDelete && v.Volume.Use == Released {
-		return nil
-	}
-	return v.NewestHeld(contract.Delete)
 }
 
 // reportInDoubt reports a PV that proves no provision, and that keeps the claim from its volume, or

@@ -37,18 +37,6 @@ func (r *Run) State() RunState {
 	}
 }
 
-// mayHaveStarted reports whether a container of the run may have started.
-func (r *Run) mayHaveStarted() bool {
-	switch r.State() {
-	case RunGated, RunStarting:
-		return false
-	case RunRunning:
-		return true
-	default:
-		return r.Outcome.Verdict != contract.NotStarted
-	}
-}
-
 // ClaimState is what is to become of the volume of a UID when every run has ended and is on record.
 type ClaimState int
 
