@@ -50,9 +50,9 @@ func IsOfAnotherProvisioner(labels map[string]string, provisioner string) bool {
 // (RFC 3339). The revision is deleted an hour later, unless something names it again.
 const AnnUnusedSince = contract.Domain + "unused-since"
 
-// AnnTrash notes on a config revision what the ConfigMaps of its class said last of the trash.
-// Between the deletion of a ConfigMap and its creation a volume was once deleted, since its
-// revision was older than the key.
+// AnnTrash notes on a config revision what the ConfigMaps of its class said last of the trash. Without
+// it a volume would be deleted between the deletion of a ConfigMap and its creation, if its revision is
+// older than the key.
 const AnnTrash = contract.Domain + "trash"
 
 // AnnCut is on no stored object. The caches set it on what they do not keep whole: on a ConfigMap
