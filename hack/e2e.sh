@@ -7,7 +7,8 @@
 #                      (short, or none with E2E_RUN)
 #   MODE, BACKENDS     of Cinder (test/cinder/up.sh); CINDER_LOGIN: as whom (hack/cinder-secret.sh)
 #   FLEX_DEPLOY    another kustomization than test/e2e/deploy
-#   E2E_GUESTS=1   with two emulated machines (test/vm): node9 of the cluster, and a box
+#   E2E_GUESTS=1   with two emulated machines (test/vm): node9 of the cluster, and a box. VM_SELINUX=1:
+#                  node9 enforces SELinux
 #   KEEP=1         leaves both up; what was up before is left up always
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."

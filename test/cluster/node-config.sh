@@ -48,6 +48,7 @@ disabled_plugins = ["io.containerd.nri.v1.nri"]
     sandbox = "localhost/pause:v1"
 [plugins.'io.containerd.cri.v1.runtime']
   restrict_oom_score_adj = true
+  enable_selinux = $([ -e /sys/fs/selinux/enforce ] && echo true || echo false)
   [plugins.'io.containerd.cri.v1.runtime'.cni]
     bin_dirs = ["$(cni_plugins)"]
     conf_dir = "$1/cni-conf"

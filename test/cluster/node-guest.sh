@@ -20,6 +20,7 @@ make_cgroups $NODE
 mkdir -p "$KUBE_MOUNTS"
 write_node_config $NODE
 sysctl -qw net.ipv4.ip_forward=1
+[ ! -e /sys/fs/selinux/enforce ] || setenforce 1 # it boots without: Debian's policy denies systemd too much
 start_containerd
 start_kubelet
 start_proxy

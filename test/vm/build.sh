@@ -1,6 +1,6 @@
 #!/bin/bash
-# build.sh: the image of the guests in $LAB_CACHE/vm: root.img, vmlinuz, initrd.img, host-key.pub.
-# Instant when it is there. What is in the making has another name, and only what is finished gets
+# build.sh NAME: the image of a guest: root.img, vmlinuz, initrd.img, host-key.pub. Instant when it
+# is there. What is in the making has another name, and only what is finished gets
 # the right name: what an interrupted build leaves is never used, and the next one removes it.
 set -euo pipefail
 # shellcheck source=env.sh
@@ -8,12 +8,15 @@ set -euo pipefail
 # shellcheck source=../debian.sh
 . "$VM/../debian.sh"
 
+VM_IMAGE=$(vm_image "$1")
 SUITE=bookworm
+LIST=packages.txt
+! has_selinux "$1" || SUITE=trixie LIST=packages-selinux.txt
 NEW=$VM_IMAGE.new
 OLD=$VM_IMAGE.old
 LOG=$VM_IMAGE.log
 
-packages() { grep -v '^#' "$VM/packages.txt"; }
+packages() { grep -v '^#' "$VM/$LIST"; }
 
 # base_system CONF: mmdebstrap mounts in the tree: in a namespace of its own, an interrupted one
 # leaves no mounts. Drivers of other hardware are two thirds of the kernel's package.

@@ -5,9 +5,9 @@ VM=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
 . "$VM/../lab.sh"
 
 export VM
-export VM_IMAGE=$LAB_CACHE/vm  # what build.sh has built
 export VM_DIR=$LAB_STATE/vm    # keys, disks, logs; removed by down.sh
 export VM_LIMIT=${VM_LIMIT:-60m} # a guest that is forgotten ends itself
+export VM_SELINUX=${VM_SELINUX:-} # if it is set, the guest `node` is one that enforces SELinux
 
 # vm_addr NAME: the address of a guest on kbr0. That of node is node9's of the cluster, which it can
 # become (test/cluster/node.sh up 9).
@@ -18,6 +18,12 @@ vm_addr() {
     *) die "there is no guest $1: box or node" ;;
   esac
 }
+
+# has_selinux NAME: Debian 12's policy knows no containers, so this guest is of Debian 13.
+has_selinux() { [ "$1" = node ] && [ -n "$VM_SELINUX" ]; }
+
+# vm_image NAME: the folder of the image that build.sh builds for a guest.
+vm_image() { if has_selinux "$1"; then echo "$LAB_CACHE/vm-selinux"; else echo "$LAB_CACHE/vm"; fi; }
 
 # vm_tap NAME: the name of its interface in the lab's network namespace.
 vm_tap() { echo "vm-$1"; }

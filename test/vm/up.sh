@@ -12,11 +12,14 @@ set -euo pipefail
 
 # make_keys: of the guests that are up at the same time. Their host key is that of the image.
 make_keys() {
-  local name
+  local name key
   mkdir -p "$VM_DIR/log"
   [ -e "$VM_DIR/key" ] || ssh-keygen -q -t ed25519 -N '' -C lab -f "$VM_DIR/key"
-  for name in box node; do
-    echo "$(vm_addr "$name") $(cut -d' ' -f1-2 "$VM_IMAGE/host-key.pub")"
+  for key in "$LAB_CACHE"/vm{,-selinux}/host-key.pub; do
+    [ -e "$key" ] || continue
+    for name in box node; do
+      echo "$(vm_addr "$name") $(cut -d' ' -f1-2 "$key")"
+    done
   done >"$VM_DIR/known_hosts"
 }
 
@@ -39,9 +42,11 @@ share() {
 # the firmware.
 start() {
   local name=$1
-  local addr disk=$VM_DIR/$1.img shares
+  local addr image disk=$VM_DIR/$1.img shares security=
   local -x TMPDIR=$VM_DIR
   addr=$(vm_addr "$name")
+  image=$(vm_image "$name")
+  ! has_selinux "$name" || security=security=selinux
   add_tap "$name"
   rm -f "$disk"
   truncate -s 4G "$disk"
@@ -49,13 +54,13 @@ start() {
     "$(share cache "$LAB_CACHE" ,readonly=on)" "$(share state "$LAB_STATE")")
   lab_start "$VM_DIR" "$name" nsenter --net="/run/netns/$LAB_NETNS" timeout -k 10 "$VM_LIMIT" \
     qemu-system-x86_64 -accel tcg,thread=multi -cpu max -smp 2 -m 1536 -nodefaults -display none \
-    -kernel "$VM_IMAGE/vmlinuz" -initrd "$VM_IMAGE/initrd.img" \
+    -kernel "$image/vmlinuz" -initrd "$image/initrd.img" \
     -append "root=/dev/vda rw console=ttyS0 net.ifnames=0 panic=10 mitigations=off quiet \
-      systemd.hostname=$name ip=$addr::$LAB_ADDR:255.255.255.0:$name:eth0:off" \
+      systemd.hostname=$name ip=$addr::$LAB_ADDR:255.255.255.0:$name:eth0:off $security" \
     -smbios "type=11,value=io.systemd.credential.binary:ssh.authorized_keys.root=$(
       base64 -w 0 "$VM_DIR/key.pub"
     )" \
-    -drive "file=$VM_IMAGE/root.img,if=virtio,format=raw,snapshot=on" \
+    -drive "file=$image/root.img,if=virtio,format=raw,snapshot=on" \
     -drive "file=$disk,if=virtio,format=raw" \
     -netdev "tap,id=lab,ifname=$(vm_tap "$name"),script=no,downscript=no" \
     "${shares[@]}" -device "virtio-net-pci,netdev=lab,mac=02:fe:00:00:01:${addr##*.}" -device virtio-rng-pci \
@@ -87,7 +92,7 @@ main() {
   need_tools qemu-system-x86_64:qemu-system-x86 ssh:openssh-client ip:iproute2 nsenter:util-linux
   for name; do vm_addr "$name" >/dev/null; done
   lab_lock
-  "$VM/build.sh"
+  for name; do "$VM/build.sh" "$name"; done
   lab_net_hold vm
   make_keys
   for name; do
