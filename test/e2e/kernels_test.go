@@ -128,7 +128,7 @@ func (w *world) mustRepeat(class string, changes ...func(*corev1.PersistentVolum
 func (w *world) killsARun() {
 	w.t.Helper()
 	w.onGuest(`systemd-run -q --collect --unit=killer timeout 600 \
-		sh -c "until pkill -KILL -f '^/bin/bash /etc/flex/script'; do :; done"`)
+		sh -c "until pkill -KILL -f '^/bin/bash /etc/flex/script'; do sleep 0.1; done"`)
 }
 
 // hasMetric waits until the kubelet of node9 says this of a claim's volume, which it looks at once a
