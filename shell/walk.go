@@ -142,7 +142,8 @@ func failure(path string, err error) error {
 	remedy := "It is tried again"
 	switch {
 	case errors.Is(err, fs.ErrPermission):
-		remedy = "Remedy: run as the owner of all files, or as root with the capabilities DAC_OVERRIDE and FOWNER"
+		remedy = "Remedy: run as the owner of all files, or as root with the capabilities DAC_OVERRIDE and " +
+			"FOWNER, on a node with SELinux also at the level s0:c0.c1023"
 	case errors.Is(err, syscall.EBUSY):
 		remedy = "Remedy: unmount file systems there, and end processes that have it open"
 	case isNotEmpty(err):
