@@ -26,7 +26,7 @@ OF_SCALE='RequestsPerClaim|ThousandsOfWaiting'
 OF_MONITORING='^TestPrometheusSees'
 # Those that came of reports about other provisioners before they had a stage of their own, as the scripts that found them: test/everyday.md.
 OF_REPORTS='AStartError|BesideASidecar|WhateverItsServiceAccountSays|NodeHasNotTheStorage|FillsItsNode|StickyDirectoryOfAnotherUser|AClaimThatIsLost|ClassesThatItLists'
-STAGES='dates docs noauth keystone credential cinder17 cinder26 cinder28 cinder29 zones filters kube sim mutants fuzz storms attacks everyday recipes boxes kernels external scale conform conform-recipes monitoring chart site release'
+STAGES='dates docs noauth keystone credential cinder17 cinder26 cinder28 cinder29 zones filters kube sim mutants fuzz storms attacks everyday recipes boxes kernels selinux external scale conform conform-recipes monitoring chart site release'
 DONE=()
 
 # dates: whether the Kubernetes that docs/clusters.md lists are still the supported ones.
@@ -248,6 +248,15 @@ kernels() {
     tee -a "$TMP/kernels"
   ticks "$TMP/kernels" kernels
   cells "$TMP/kernels" TestKernel
+}
+
+# selinux: directories of nodes, NFS and iSCSI on a node that enforces SELinux, by Debian's policy.
+selinux() {
+  hack/deps.sh qemu-system-x86_64:qemu-system-x86
+  KEEP='' VM_SELINUX=1 E2E_GUESTS=1 MODE=noauth BACKENDS=lvm FLEX_DEPLOY=test/e2e/recipes \
+    FLEX_IMAGES=recipes E2E_TAGS=e2e,long,kernels E2E_RUN='^TestSELinux' hack/e2e.sh 2>&1 |
+    tee "$TMP/selinux"
+  cells "$TMP/selinux" TestSELinux
 }
 
 # cells LOG PREFIX: a table of the steps that have passed, a row for each test whose name has the
