@@ -66,9 +66,9 @@ func (r *Report) failBy(e *corev1.Event) {
 }
 
 // saidBy returns what an event says, as a cause.
-func saidBy(e *corev1.Event) string {
-	return "an event says: " + strings.TrimRight(quote.Lines(e.Message), ". ")
-}
+func saidBy(e *corev1.Event) string { return "an event says: " + textOf(e) }
+
+func textOf(e *corev1.Event) string { return strings.TrimRight(quote.Lines(e.Message), ". ") }
 
 // judgeWaiting says for whom a claim waits that has no slot.
 func (d *Dispatcher) judgeWaiting(r *Report, o *observe.Observation, a decide.AwaitSlot) {

@@ -84,7 +84,7 @@ const chained = 26
 func (p *printer) report(r *Report) error {
 	p.heading(r)
 	p.table(func(out io.Writer) { p.chain(out, r) })
-	if len(r.NotRead) > 0 {
+	if len(r.NotRead) > 0 && r.State != OK {
 		p.printf("  you may not read: %s\n", quote.Indent(strings.Join(r.NotRead, "; "), 20))
 	}
 	for _, text := range r.Warnings {

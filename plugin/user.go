@@ -37,7 +37,7 @@ func ExplainToUser(ctx context.Context, client kubernetes.Interface, claim *core
 		return nil, err
 	}
 	if r.judgeEvent(claim, last); r.State == Failed {
-		r.Remedy = cmp.Or(r.Remedy, "ask an administrator, who sees the Job: kubectl flex why --namespace="+claim.Namespace+" "+claim.Name)
+		r.Remedy = cmp.Or(r.Remedy, remedyOfUser(r, claim), "ask an administrator, who sees more: kubectl flex why --namespace="+claim.Namespace+" "+claim.Name)
 	}
 	return r, nil
 }
@@ -46,18 +46,29 @@ func ExplainToUser(ctx context.Context, client kubernetes.Interface, claim *core
 // annotations.
 func (r *Report) judgeEvent(claim *corev1.PersistentVolumeClaim, last *corev1.Event) {
 	switch {
+	case last != nil && last.Type == corev1.EventTypeWarning && !isOfDispatcher(last, claim):
+		r.failByOther(last)
 	case last != nil && last.Type == corev1.EventTypeWarning:
 		r.failBy(last)
 	case claim.Status.Phase == corev1.ClaimLost:
 		r.fail(*decide.Problemf(reason.ClaimLost, "Kubernetes takes the claim for one that has lost its volume"))
 	case claim.Annotations[contract.AnnResult] == "failed" && (last == nil || !isAtWork(*last)):
-		r.State, r.Cause = Failed, cmp.Or(quote.Lines(claim.Annotations[contract.AnnMessage]), "the last attempt failed")
+		r.State, r.Reason, r.Cause = Failed, reason.ProvisioningFailed, cmp.Or(quote.Lines(claim.Annotations[contract.AnnMessage]), "the last attempt failed")
 	case last == nil:
 		r.State, r.Next = Working, "the dispatcher or Kubernetes says more in an event about the claim. An administrator sees more than you"
 	default:
-		r.State, r.Reason, r.Cause = Working, shownName(last.Reason), saidBy(last) // what comes next is the command's to say
+		r.State, r.Cause = Working, saidBy(last)
+		switch {
+		case isOfDispatcher(last, claim):
+			r.Reason = shownName(last.Reason)
+		case last.Reason == waitsForConsumer:
+			r.Next = "create a pod that uses the claim"
+		}
 	}
 }
+
+// waitsForConsumer is the reason of Kubernetes' event about a claim that no pod uses yet.
+const waitsForConsumer = "WaitForFirstConsumer"
 
 // isAtWork reports whether an event says that a Job was launched.
 func isAtWork(e corev1.Event) bool {
@@ -66,7 +77,7 @@ func isAtWork(e corev1.Event) bool {
 
 // waiting are the reasons of the events by which the PV controller says, every few seconds, that a claim
 // waits for its provisioner, whatever is in the way of that.
-var waiting = map[string]bool{"ExternalProvisioning": true, "WaitForFirstConsumer": true, "ExternalExpanding": true}
+var waiting = map[string]bool{"ExternalProvisioning": true, waitsForConsumer: true, "ExternalExpanding": true}
 
 // lastEvent returns the newest event about a claim, of any reporter, or nil. One that only says that
 // the claim waits does not count if there is any other.
