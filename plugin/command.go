@@ -195,7 +195,11 @@ func (t *target) why(ctx context.Context, name string) (*Report, error) {
 	}
 	claim, err := t.client.CoreV1().PersistentVolumeClaims(t.namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
-		return nil, fmt.Errorf("get the claim %s in the namespace %s (--namespace names another): %w%s", quote.Name(name), t.namespace, err, t.dispatcher.Deleted(ctx, t.namespace+"/"+name))
+		err = fmt.Errorf("get the claim %s in the namespace %s (--namespace names another): %w", quote.Name(name), t.namespace, err)
+		if apierrors.IsNotFound(err) {
+			err = fmt.Errorf("%w%s", err, t.dispatcher.Deleted(ctx, t.namespace+"/"+name))
+		}
+		return nil, err
 	}
 	if t.dispatcher == nil {
 		return ExplainToUser(ctx, t.client, claim, t.notRead)

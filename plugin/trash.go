@@ -111,10 +111,10 @@ func Only(trash []Trashed, names []string, empty bool) ([]Trashed, error) {
 }
 
 // Deleted says that the volume of a claim which does not exist waits for its delete, or nothing. The
-// event that said so exists for an hour. Without a Dispatcher it is not known.
+// event that said so exists for an hour. Without a Dispatcher it is not known, and who knows it is said.
 func (d *Dispatcher) Deleted(ctx context.Context, claim string) string {
 	if d == nil {
-		return ""
+		return ". Its volume may be kept. An administrator sees it: " + quote.Command("kubectl", "flex", "trash", claim)
 	}
 	trash, err := d.Trash(ctx)
 	if err != nil || !slices.ContainsFunc(trash, func(t Trashed) bool { return t.Claim == claim || t.ReservedFor == claim }) {

@@ -26,3 +26,11 @@ func TestWhyNamesTheVolumeThatIsKeptOfADeletedClaim(t *testing.T) {
 		}
 	})
 }
+
+// A user who may list no PersistentVolumes does not know whether one is left.
+func TestWhyNamesWhoSeesTheVolumeOfADeletedClaim(t *testing.T) {
+	var none *plugin.Dispatcher
+	if said := none.Deleted(t.Context(), "app/data"); said != ". Its volume may be kept. An administrator sees it: kubectl flex trash app/data" {
+		t.Errorf("without a dispatcher: %q", said)
+	}
+}

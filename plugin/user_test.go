@@ -93,7 +93,7 @@ func TestAUserSeesWhatIsInTheWay(t *testing.T) {
 }
 
 // A reason of the page whose remedy is the user's own has one that no administrator is needed for.
-func TestAUserIsToldTheUsersOwnRemedy(t *testing.T) {
+func TestAUserGetsTheUsersOwnRemedy(t *testing.T) {
 	page, err := os.ReadFile("../docs/troubleshoot.md")
 	if err != nil {
 		t.Fatal(err)
@@ -126,7 +126,7 @@ func TestAUserIsToldTheUsersOwnRemedy(t *testing.T) {
 }
 
 // How the last attempt ended stands in the claim's annotations, with the event and without.
-func TestAUserIsToldTheRemedyOfTheVerdict(t *testing.T) {
+func TestAUserGetsTheRemedyOfTheVerdict(t *testing.T) {
 	failed := told(1, corev1.EventTypeWarning, "ProvisioningFailed", "a directory cannot be a raw block device; BadRequest (exit code 65)")
 	for code, remedy := range map[string]string{
 		"65": "delete the claim, and create it with a request that the storage can serve",
@@ -144,7 +144,7 @@ func TestAUserIsToldTheRemedyOfTheVerdict(t *testing.T) {
 	}
 }
 
-func TestAUserIsToldToRequestASizeThatTheStorageHas(t *testing.T) {
+func TestTheRemedyOfARefusedSizeIsAnotherSize(t *testing.T) {
 	claim := pendingClaim(nil)
 	claim.Status.Phase, claim.Spec.VolumeName = corev1.ClaimBound, "pvc-1b2c"
 	claim.Status.AllocatedResourceStatuses = map[corev1.ResourceName]corev1.ClaimResourceStatus{
@@ -174,7 +174,7 @@ func TestAReasonOfOthersIsNoHeading(t *testing.T) {
 	}
 }
 
-func TestAUserIsToldToCreateThePod(t *testing.T) {
+func TestTheNextStepOfAWaitingClaimIsItsPod(t *testing.T) {
 	waits := told(1, corev1.EventTypeNormal, "WaitForFirstConsumer", "waiting for first consumer to be created before binding")
 	if r := toUser(t, pendingClaim(nil), byKubernetes(waits)); r.State != plugin.Working || r.Next != "create a pod that uses the claim" {
 		t.Errorf("got %+v", r)
