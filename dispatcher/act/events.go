@@ -283,9 +283,6 @@ func successNote(o *observe.Observation, d decide.RecordOutcome) string {
 func FailureCause(o *observe.Observation, d decide.RecordOutcome, job *batchv1.Job, whereOutput string) string {
 	out := d.Run.Outcome
 	parts := runs.MessageParts(out, job)
-	if whereOutput != "" {
-		parts = append(parts, whereOutput)
-	}
 	if fault := provisionFault(o, d.Run, job); fault != "" {
 		parts = append(parts, fault)
 	}
@@ -293,6 +290,9 @@ func FailureCause(o *observe.Observation, d decide.RecordOutcome, job *batchv1.J
 		parts = append(parts, fmt.Sprintf("the volume has %s afterwards, and the claim requests %s", d.Run.Reached(out), d.Run.Size()))
 	}
 	parts = append(parts, fmt.Sprintf("%s of the Job %s/%s, attempt %d", endOf(out), job.Namespace, job.Name, d.Run.Attempt))
+	if whereOutput != "" {
+		parts = append(parts, whereOutput)
+	}
 	if !d.Retry.IsZero() && d.Run.Verb != contract.Delete {
 		parts = append(parts, o.NextAttempt(d))
 	}

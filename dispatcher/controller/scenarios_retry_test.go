@@ -207,3 +207,21 @@ func TestAnUpgradeIsNoNewRequest(t *testing.T) {
 		w.MustShow(map[string]string{"attempts": "2"})
 	})
 }
+
+// Its user reads the beginning first, and may not run a command of an administrator.
+func TestTheVerdictIsBeforeTheCommandForTheOutput(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.SetUpGold(fakecluster.Fails(contract.ExitConfig, "no pool has this name"))
+		w.Start()
+		w.CreateClaim("data")
+		w.Advance(time.Minute)
+		all := w.Events.About(onData, "ProvisioningFailed")
+		if len(all) == 0 {
+			w.T.Fatal("no event\n" + w.Story())
+		}
+		verdict, output, found := strings.Cut(all[0].Note, "; an administrator finds its output by kubectl ")
+		if !found || !strings.HasPrefix(verdict, "BadConfig (exit code 78) of the Job ") || !strings.Contains(output, " describe job ") {
+			w.T.Errorf("the event says %q", all[0].Note)
+		}
+	})
+}
