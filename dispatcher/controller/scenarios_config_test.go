@@ -183,6 +183,21 @@ func copyOf(name string) func(*corev1.PersistentVolumeClaim) {
 	}
 }
 
+// A user who is asked for the source creates it, and is refused then.
+func TestAClassThatClonesNothingAsksForNoSource(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.SetUpGold(fakecluster.Works)
+		w.Start()
+		w.CreateClaim("data", copyOf("nothing"))
+		w.Advance(time.Minute)
+		w.MustCreateNoJob()
+		w.MustEmitSome(onData, "DataSourceNotSupported", "data-sources")
+		if all := w.Events.About(onData, "SourceNotFound"); len(all) > 0 {
+			w.T.Errorf("it asks for a source: %v", all)
+		}
+	})
+}
+
 func TestACloneByAnImageThatCannotCloneIsRefused(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works)
@@ -219,7 +234,7 @@ func TestAClonesRequestNamesItsSource(t *testing.T) {
 
 func TestACloneWaitsForItsSource(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.SetUpGold(fakecluster.Works)
+		w.SetUpGold(fakecluster.Works, "data-sources", "PersistentVolumeClaim")
 		w.Start()
 		w.CreateClaim("data", copyOf("other"))
 		w.Advance(time.Minute)
@@ -231,7 +246,7 @@ func TestACloneWaitsForItsSource(t *testing.T) {
 // Its user wrote the annotation, and whoever may read events reads what is said of it.
 func TestASourceIsNamedInOneLine(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.SetUpGold(fakecluster.Works)
+		w.SetUpGold(fakecluster.Works, "data-sources", "PersistentVolumeClaim")
 		w.Start()
 		w.CreateClaim("data", func(c *corev1.PersistentVolumeClaim) {
 			fakecluster.Annotate(c, contract.AnnCloneRequest, "other\nRemedy: kubectl delete namespace app")

@@ -1,6 +1,7 @@
 package resolve
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -67,18 +68,16 @@ func (f *Resolver) Provision(ctx context.Context, reader cluster.Reader, claim *
 	if r.Target.Problem = unsupported(claim); r.Target.Problem != nil {
 		return r, nil
 	}
+	if f.resolveConfig(&r); r.Target.Problem == nil {
+		r.Target.Problem = cmp.Or(namespaceProblem(claim, r.From), cloneProblem(claim, r.Config), attributesProblem(claim, r.Config))
+	}
+	if r.Target.Problem != nil {
+		return r, nil
+	}
+	// Only now: a user would create a source for a class that clones none.
 	var problem *decide.Problem
 	if r.Source, problem = f.resolveSource(ctx, claim); r.Source == nil && problem != nil {
 		r.Target.Problem = problem
-		return r, nil
-	}
-	if f.resolveConfig(&r); r.Target.Problem == nil {
-		r.Target.Problem = namespaceProblem(claim, r.From)
-	}
-	if r.Target.Problem == nil {
-		r.Target.Problem = attributesProblem(claim, r.Config)
-	}
-	if r.Target.Problem != nil {
 		return r, nil
 	}
 	request := jobs.Request(claim, r.Class, r.Config)
@@ -111,11 +110,6 @@ func (f *Resolver) resolveConfig(r *Resolved) {
 		f.resolveLabelled(r, found)
 	default:
 		f.resolveOne(r, found[0])
-	}
-	if r.Target.Problem == nil && r.Source != nil && !r.Config.Clones {
-		r.Target.Problem = decide.Problemf(reason.DataSourceNotSupported, "the config %s/%s does not have data-sources: %s, so its image may not be able to clone a claim, "+
-			"and could create an empty volume", r.Config.Source.Namespace, r.Config.Source.Name, contract.SourceClaim).Remedyf("if the image can clone, add that key to the ConfigMap, " +
-			"and what the image itself asks for, as cinder-provisioner does for smartclone: \"true\"")
 	}
 }
 
@@ -330,6 +324,18 @@ func namespaceProblem(claim *corev1.PersistentVolumeClaim, cm *corev1.ConfigMap)
 		cm.Namespace, cm.Name, claim.Namespace).
 		Remedyf("create the claim with another class. Or ask the administrator of the storage to add "+
 			"%s to data.namespaces of the ConfigMap", claim.Namespace)
+}
+
+// cloneProblem returns the problem that a claim is a clone, and a config does not say that its image
+// can clone.
+func cloneProblem(claim *corev1.PersistentVolumeClaim, cfg config.Config) *decide.Problem {
+	if asked := cluster.CloneSource(claim); asked.IsSnapshot || asked.Name.Name == "" || cfg.Clones {
+		return nil
+	}
+	return decide.Problemf(reason.DataSourceNotSupported, "the config %s/%s does not have data-sources: %s, so its image may not be able to clone a claim, "+
+		"and could create an empty volume", cfg.Source.Namespace, cfg.Source.Name, contract.SourceClaim).
+		Remedyf("if the image can clone, add that key to the ConfigMap, " +
+			"and what the image itself asks for, as cinder-provisioner does for smartclone: \"true\"")
 }
 
 // attributesProblem returns the problem that the PV of a claim cannot have its

@@ -124,7 +124,7 @@ func TestAClaimThatNoNewVolumeSatisfiesGetsNone(t *testing.T) {
 			c.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"disk": "red"}}
 		}, "SelectorNotSupported"},
 		"snapshot":   {ofSource("snapshot.storage.k8s.io", "VolumeSnapshot"), "SnapshotNotSupported"},
-		"claim":      {ofSource("", "PersistentVolumeClaim"), "SourceNotFound"},
+		"claim":      {ofSource("", "PersistentVolumeClaim"), "DataSourceNotSupported"},
 		"attributes": {func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeAttributesClassName = new("fast") }, "AttributesClassNotSupported"},
 		"populator":  {ofSource("populator.example", "Backup"), ""},
 		"name":       {func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "no-such-pv" }, ""},
