@@ -97,41 +97,6 @@ func TestAClaimThatWasDeletedByMistakeIsBackWithItsVolume(t *testing.T) {
 	}
 }
 
-// A pod on a node holds up the end of its claim, so there is time to keep the volume of a class that
-// keeps none.
-func TestAClaimThatIsTerminatingIsSavedByThePolicyRetain(t *testing.T) {
-	inWorld(t, func(c *fakecluster.Cluster) {
-		c.SetUpGold(fakecluster.Works)
-		c.Start()
-		c.CreateClaim("data")
-		c.Until("it is bound", time.Minute, c.IsBound("data"))
-		name := c.Claim("data").Spec.VolumeName
-		get := func() *corev1.PersistentVolume { return fakecluster.Get[*corev1.PersistentVolume](c, "", name) }
-		set := func(policy corev1.PersistentVolumeReclaimPolicy) {
-			fakecluster.Update(c, fakecluster.Admin, get(), func(pv *corev1.PersistentVolume) { pv.Spec.PersistentVolumeReclaimPolicy = policy })
-			c.Advance(time.Minute)
-		}
-		c.Mounted["data"] = true
-		fakecluster.Delete(c, fakecluster.User, c.Claim("data"))
-		c.Advance(time.Hour)
-		set(corev1.PersistentVolumeReclaimRetain)
-		delete(c.Mounted, "data")
-		c.Until("its PV is released", time.Minute, func() bool { return get().Status.Phase == corev1.VolumeReleased })
-		c.Advance(100 * time.Hour)
-		if why := undelete(c, "app/data", ""); why != "" {
-			c.T.Fatal(why)
-		}
-		c.Until("the new claim is bound", time.Minute, c.IsBound("data"))
-		set(corev1.PersistentVolumeReclaimDelete)
-		c.Advance(100 * time.Hour)
-		if claim := c.Claim("data"); claim.Spec.VolumeName != name || len(c.Storage) != 1 || len(c.Runs) != 1 {
-			c.T.Fatalf("the claim has %s of %v, after %d runs", claim.Spec.VolumeName, c.Storage, len(c.Runs))
-		}
-		fakecluster.Delete(c, fakecluster.User, c.Claim("data"))
-		c.Until("the volume is deleted with the new claim", time.Hour, func() bool { return len(c.Storage) == 0 })
-	})
-}
-
 func TestUndeleteIsRefusedWithItsReason(t *testing.T) {
 	inWorld(t, func(c *fakecluster.Cluster) {
 		pv := deleted(c)

@@ -46,10 +46,8 @@ func ExplainToUser(ctx context.Context, client kubernetes.Interface, claim *core
 // annotations.
 func (r *Report) judgeEvent(claim *corev1.PersistentVolumeClaim, last *corev1.Event) {
 	switch {
-	case last != nil && last.Type == corev1.EventTypeWarning && !isOfDispatcher(last, claim):
-		r.failByOther(last)
 	case last != nil && last.Type == corev1.EventTypeWarning:
-		r.failBy(last)
+		r.failToUser(claim, last)
 	case claim.Status.Phase == corev1.ClaimLost:
 		r.fail(*decide.Problemf(reason.ClaimLost, "Kubernetes takes the claim for one that has lost its volume"))
 	case claim.Annotations[contract.AnnResult] == "failed" && (last == nil || !isAtWork(*last)):
@@ -57,13 +55,19 @@ func (r *Report) judgeEvent(claim *corev1.PersistentVolumeClaim, last *corev1.Ev
 	case last == nil:
 		r.State, r.Next = Working, "the dispatcher or Kubernetes says more in an event about the claim. An administrator sees more than you"
 	default:
-		r.State, r.Cause = Working, saidBy(last)
-		switch {
-		case isOfDispatcher(last, claim):
-			r.Reason = shownName(last.Reason)
-		case last.Reason == waitsForConsumer:
-			r.Next = "create a pod that uses the claim"
-		}
+		r.judgeNormal(claim, last)
+	}
+}
+
+// judgeNormal says how a claim is doing by an event that is no warning. What comes next is the
+// command's to say.
+func (r *Report) judgeNormal(claim *corev1.PersistentVolumeClaim, last *corev1.Event) {
+	r.State, r.Cause = Working, saidBy(last)
+	switch {
+	case isOfDispatcher(last, claim):
+		r.Reason = shownName(last.Reason)
+	case last.Reason == waitsForConsumer:
+		r.Next = "create a pod that uses the claim"
 	}
 }
 

@@ -70,11 +70,14 @@ func isOfDispatcher(e *corev1.Event, claim *corev1.PersistentVolumeClaim) bool {
 // volumeController is the reporter of Kubernetes' own events about claims, in kube-controller-manager.
 const volumeController = "persistentvolume-controller"
 
-// failByOther says that an event of another reporter than the dispatcher is in the way. Its reason is
+// failToUser says that an event is in the way. The reason of another reporter than the dispatcher is
 // no heading of docs/troubleshoot.md.
-func (r *Report) failByOther(e *corev1.Event) {
-	by := cmp.Or(e.ReportingController, e.Source.Component)
+func (r *Report) failToUser(claim *corev1.PersistentVolumeClaim, e *corev1.Event) {
 	r.failBy(e)
+	if isOfDispatcher(e, claim) {
+		return
+	}
+	by := cmp.Or(e.ReportingController, e.Source.Component)
 	r.Reason, r.Cause = "", "an event of "+quote.Name(by)+" says: "+textOf(e)
 	if by == volumeController && e.Reason == reason.ProvisioningFailed {
 		r.Remedy = "if the class of the claim does not exist, delete the claim, and create it with one that does." +

@@ -86,3 +86,18 @@ func TestNoVolumeOfAnotherProvisionerIsCloned(t *testing.T) {
 		w.mustTell("PersistentVolumeClaim/b", reason.SourceRefused, contract.ProvisionerName, "Remedy")
 	})
 }
+
+// A user who is asked for the source creates it, and is refused then.
+func TestAClassThatClonesNothingAsksForNoSource(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.SetUpGold(fakecluster.Works)
+		w.Start()
+		w.CreateClaim("data", copyOf("nothing"))
+		w.Advance(time.Minute)
+		w.MustCreateNoJob()
+		w.MustEmitSome(onData, "DataSourceNotSupported", "data-sources")
+		if all := w.Events.About(onData, "SourceNotFound"); len(all) > 0 {
+			w.T.Errorf("it asks for a source: %v", all)
+		}
+	})
+}
