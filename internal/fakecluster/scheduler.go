@@ -52,21 +52,26 @@ func (c *Cluster) assignNode(pod *corev1.Pod) {
 		need := nodeaffinity.NewLazyErrorNodeSelector(affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution)
 		matches = func(node *corev1.Node) bool { matches, err := need.Match(node); return matches && err == nil }
 	case !c.isDead("node-1"):
-		pod.Spec.NodeName = "node-1"
+		c.place(pod, "node-1")
 		return
 	}
-	pod.Spec.NodeName = ""
+	setUnschedulable(pod)
 	for _, node := range shared[*corev1.Node](c) {
 		if matches(node) && c.takesPods(node.Name) {
-			pod.Spec.NodeName = node.Name
+			c.place(pod, node.Name)
 		}
-	}
-	if pod.Spec.NodeName == "" {
-		setUnschedulable(pod)
 	}
 }
 
+// place gives a pod a node. The API server writes by its own clock when it did
+// (pkg/registry/core/pod/storage/storage.go, setPodNodeAndMetadata).
+func (c *Cluster) place(pod *corev1.Pod, node string) {
+	pod.Spec.NodeName = node
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: c.now()}}
+}
+
 func setUnschedulable(pod *corev1.Pod) {
+	pod.Spec.NodeName = ""
 	pod.Status.Conditions = []corev1.PodCondition{{
 		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "no node matches",
 	}}
