@@ -2,6 +2,7 @@ package try
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 
@@ -13,6 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	clienttesting "k8s.io/client-go/testing"
 
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 )
 
@@ -58,11 +60,15 @@ func (w *world) notePolicy(a clienttesting.Action) (bool, runtime.Object, error)
 	return false, nil, nil // it is stored, too
 }
 
-// refuse refuses the PersistentVolumes of the namespace that a policy of its name is for.
+// refuse refuses the PersistentVolumes of the namespace that a policy of its name is for, and those of
+// a node's directories that the shipped policy refuses.
 func (w *world) refuse(_, verb string, obj fakecluster.Object) error {
 	pv, is := obj.(*corev1.PersistentVolume)
 	if !is || verb != "create" || pv.Spec.ClaimRef == nil {
 		return nil
+	}
+	if err := w.refuseNode(pv); err != nil {
+		return err
 	}
 	w.mu.Lock()
 	rule, refused := w.policies[pv.Spec.ClaimRef.Namespace]
@@ -74,5 +80,25 @@ func (w *world) refuse(_, verb string, obj fakecluster.Object) error {
 	if *rule.Reason == metav1.StatusReasonRequestEntityTooLarge {
 		err.ErrStatus.Reason, err.ErrStatus.Code = *rule.Reason, http.StatusRequestEntityTooLarge
 	}
+	return err
+}
+
+// nodeDirectory is the directory of a node that the shipped policy admits volumes in.
+const nodeDirectory = "/var/lib/flex-volumes"
+
+// refuseNode refuses a PersistentVolume as deploy/base/pv-source-policy.yaml does by its directory of a
+// node. Where the class's pods mount another one, the policy has to be changed for it, too.
+func (w *world) refuseNode(pv *corev1.PersistentVolume) error {
+	allowed := w.allowed[w.trial.Config.Source.Namespace]
+	if len(allowed.HostPaths) == 0 {
+		allowed.HostPaths = []string{nodeDirectory}
+	}
+	why := runs.CheckNode(pv.Name, pv.Spec.PersistentVolumeSource, allowed)
+	if why == nil {
+		return nil
+	}
+	err := apierrors.NewForbidden(corev1.Resource("persistentvolumes"), pv.Name,
+		fmt.Errorf("the policy flex-pv-source of a cluster refuses it: %w", why))
+	err.ErrStatus.Reason, err.ErrStatus.Code = metav1.StatusReasonInvalid, http.StatusUnprocessableEntity
 	return err
 }

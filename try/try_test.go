@@ -163,6 +163,27 @@ func TestARecipeKeepsItsPromises(t *testing.T) {
 	mustKeep(t, do(t, recipe(t, "nfs")), 8)
 }
 
+// A script whose directories were one level deeper kept its promises here, and each claim of a cluster
+// failed.
+func TestADirectoryOfANodeThatClustersRefuseIsNoVolume(t *testing.T) {
+	for name, pv := range map[string]struct{ patch, said string }{
+		"one of a team": {`--local "$FLEX_BASE_DIR/team/$FLEX_PV_NAME"`, "must be /var/lib/flex-volumes/pvc-"},
+		"a hostPath without a type": {
+			`"{\"spec\":{\"hostPath\":{\"path\":\"$FLEX_BASE_DIR/$FLEX_PV_NAME\"}}}"`, "must be Directory or DirectoryOrCreate",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			trial := recipe(t, "node-directory")
+			trial.Configs[len(trial.Configs)-1].Data["script"] = "#!/bin/bash\nset -e\nflex pv " + pv.patch + "\n"
+			trial.Config, trial.Only = configOf(t, trial), []string{"provision"}
+			result := do(t, trial).Promises[0]
+			if result.Verdict != conform.Broken || !strings.Contains(result.Output, pv.said) || !strings.Contains(result.Output, "flex-pv-source") {
+				t.Errorf("%+v", result)
+			}
+		})
+	}
+}
+
 // What jq prints of a field that an answer lacks is no path.
 func TestAPVThatKubernetesRefusesIsNoVolume(t *testing.T) {
 	trial := recipe(t, "nfs")

@@ -95,7 +95,7 @@ func (o DescribedPV) Complete(skeleton *corev1.PersistentVolume, allowed jobs.Al
 	if err := checkMountOptions(pv.Spec.MountOptions); err != nil {
 		return nil, err
 	}
-	if err := o.checkNode(pv.Name, allowed); err != nil {
+	if err := CheckNode(pv.Name, o.Source, allowed); err != nil {
 		return nil, err
 	}
 	return pv, nil
@@ -113,12 +113,12 @@ func checkMountOptions(options []string) error {
 	return nil
 }
 
-// checkNode returns why the volume may not be in a directory of a node. The rule is that of
+// CheckNode returns why the volume of a PV may not be in a directory of a node. The rule is that of
 // deploy/base/pv-source-policy.yaml, which judges the dispatcher, too: so the event of the claim
-// says what the image must change.
-func (o DescribedPV) checkNode(name string, allowed jobs.Allowance) error {
+// says what the image must change. kubectl flex try judges the container's own PV by it.
+func CheckNode(name string, source corev1.PersistentVolumeSource, allowed jobs.Allowance) error {
 	want := allowed.VolumePaths(name)
-	for _, path := range nodePaths(o.Source) {
+	for _, path := range nodePaths(source) {
 		switch {
 		case len(want) == 0:
 			return fmt.Errorf("the container describes the directory %s of a node, but the dispatcher's --allow names no host-path for the namespace of the "+
@@ -128,7 +128,7 @@ func (o DescribedPV) checkNode(name string, allowed jobs.Allowance) error {
 				"--allow. Remedy: let the image create its volume there; the name is in %s", path, strings.Join(want, " or "), contract.EnvName(contract.PropPVName))
 		}
 	}
-	if h := o.Source.HostPath; h != nil && !slices.Contains(directories, ptr.Deref(h.Type, corev1.HostPathUnset)) {
+	if h := source.HostPath; h != nil && !slices.Contains(directories, ptr.Deref(h.Type, corev1.HostPathUnset)) {
 		return fmt.Errorf("the container describes a hostPath of the type %q, which must be Directory or DirectoryOrCreate. Remedy: let the image set "+
 			"source.hostPath.type", ptr.Deref(h.Type, corev1.HostPathUnset))
 	}
