@@ -280,24 +280,6 @@ func TestWhatWasNotSeenIsNotSaidToBeKept(t *testing.T) {
 	}
 }
 
-// An image may make an older volume the claim's. Its data are not this run's to delete, and no promise
-// waits for that.
-func TestVolumesThatAnImageRetainsAreNotWaitedFor(t *testing.T) {
-	inWorld(t, "", func(w *world) {
-		w.policy = corev1.PersistentVolumeReclaimRetain
-		report, err := w.conform()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if n := report.Count(conform.NotTested); n < 10 || report.Broken() > 0 || !strings.Contains(report.Promises[0].Note, "reclaim policy Retain") {
-			t.Errorf("it says:\n%s", saidOf(report))
-		}
-		if len(report.Left) != 1 || report.Promises[0].Seconds > 60 {
-			t.Errorf("left are %v, after %.0f s", report.Left, report.Promises[0].Seconds)
-		}
-	})
-}
-
 // The image has done its work when the dispatcher's PersistentVolume is refused, and is run again.
 func TestRunsAreRepeatedWhereTheDispatcherWrites(t *testing.T) {
 	for _, breaks := range []string{"", "provision-again", "provision-abandoned"} {

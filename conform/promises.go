@@ -29,6 +29,7 @@ const Mount = "mount"
 // Names of the promises that others need, or that a provocation is for.
 const (
 	provision      = "provision"
+	provisionPV    = "provision-pv"
 	remove         = string(contract.Delete)
 	refuses        = "refuses"
 	undoRefused    = "undo-refused"
@@ -45,7 +46,7 @@ func Promises() []Promise {
 	return []Promise{
 		{Name: provision, Contract: "create the volume and write its PersistentVolume", test: testProvision},
 		{
-			Name: "provision-pv", Contract: "start from `pv.json`: keep the claimRef, the modes, the class, the mount options and the annotations. The capacity is at least the requested one, and no other PersistentVolume has the volume source",
+			Name: provisionPV, Contract: "start from `pv.json`: keep the claimRef, the modes, the class, the mount options and the annotations. The capacity is at least the requested one, and no other PersistentVolume has the volume source",
 			after: []string{provision}, test: testPV,
 		},
 		{

@@ -134,7 +134,7 @@ func (t *trial) bound(ctx context.Context, c *claim) (*corev1.PersistentVolume, 
 		return nil, err
 	}
 	t.show("the PersistentVolume "+pv.Name, pv)
-	why := whyKept(pv)
+	why := t.whyKept(pv)
 	if why != nil { // the dispatcher keeps a volume that another claim may have, too
 		why = cmp.Or(t.whyShared(ctx, pv), why)
 	}
@@ -156,12 +156,18 @@ func (r *Run) whyShared(ctx context.Context, pv *corev1.PersistentVolume) error 
 }
 
 // whyKept returns why a volume is not deleted with its claim, nil if it is. The image may have made an
-// older volume the claim's, whose data are not this run's to delete.
-func whyKept(pv *corev1.PersistentVolume) error {
-	if policy := pv.Spec.PersistentVolumeReclaimPolicy; policy != "" && policy != corev1.PersistentVolumeReclaimDelete {
+// older volume the claim's, whose data are not this run's to delete. The dispatcher keeps the volume of
+// two PersistentVolumes, too: then the script that has written them has chosen nothing.
+func (r *Run) whyKept(pv *corev1.PersistentVolume) error {
+	policy := pv.Spec.PersistentVolumeReclaimPolicy
+	switch {
+	case policy == "" || policy == corev1.PersistentVolumeReclaimDelete:
+		return nil
+	case r.report.isBroken(provisionPV):
+		return notTested("it needs %s", provisionPV)
+	default:
 		return notTested("the image gives the PersistentVolume %s the reclaim policy %s, so its volume remains in the storage. Remedy: test a class whose volumes are deleted", pv.Name, policy)
 	}
-	return nil
 }
 
 // provisioned returns a new claim that is bound.
@@ -232,7 +238,7 @@ func (t *trial) leftOf(ctx context.Context, c *claim) (string, error) {
 	}
 	pv := contract.PVName(string(c.UID))
 	if has, err := t.Client.CoreV1().PersistentVolumes().Get(ctx, pv, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-		return "the PersistentVolume " + pv, errors.Join(err, whyKept(has))
+		return "the PersistentVolume " + pv, errors.Join(err, t.whyKept(has))
 	}
 	all, err := t.runsOf(ctx, c.UID, "")
 	if i := slices.IndexFunc(all, func(run ran) bool { return run.held }); err != nil || i >= 0 {
