@@ -146,7 +146,7 @@ func (t *trying) one(cmd *cobra.Command, trial *try.Trial) error {
 	report.APIVersion, report.Kind = Version, "Trial"
 	printed, err := printObject(cmd.OutOrStdout(), t.output, report)
 	if !printed {
-		err = report.PrintEnd(cmd.OutOrStdout(), "something may be left of the volume of %s: look for it in the storage")
+		err = report.PrintEnd(cmd.OutOrStdout(), "something may be left of the volume of %s: look for it in the storage. A directory that pods mount was in memory")
 	}
 	if t.badge != "" && err == nil {
 		err = os.WriteFile(t.badge, []byte(badge(report)), 0o644) //nolint:gosec // to be published
