@@ -33,10 +33,37 @@ func remedyFor(r *Report, run decide.Run) string {
 	case contract.NoCredentials:
 		return fmt.Sprintf("correct the Secret that the ConfigMap %s names. A changed Secret starts no attempt by itself: kubectl flex retry %s", cm, r.argument())
 	case contract.BadRequest, contract.NoCapacity, contract.TryAgain, contract.Done:
-		return "check the storage. The container's output: " + output
+		return advice(run) + ". The container's output: " + output
 	default:
 		return ""
 	}
+}
+
+// Exit codes of a shell: its script, or a call of a program, is wrong, a program is not executable, or
+// it does not exist.
+const (
+	exitUsage         = 2
+	exitNotExecutable = 126
+	exitNotFound      = 127
+)
+
+// advice says what to check after a run that failed for a reason of the provisioner's own. The storage is
+// well where the script calls what does not exist, or writes a PersistentVolume that is refused.
+func advice(run decide.Run) string {
+	if code := run.Outcome.ExitCode; code != nil {
+		switch *code {
+		case exitUsage:
+			return "correct the script or the image: it has an error, or calls a program in a way that this does not know"
+		case exitNotExecutable:
+			return "correct the script or the image: it names a program that cannot be executed"
+		case exitNotFound:
+			return "correct the script or the image: it names a program that does not exist"
+		}
+	}
+	if run.Verb == contract.Provision && run.Outcome.Verdict == contract.TryAgain {
+		return "check the storage, and whether the script writes a PersistentVolume that is refused"
+	}
+	return "check the storage"
 }
 
 // remediesOfVerbs are the remedies of verdicts that say something else of one verb.
