@@ -34,6 +34,19 @@ func TestTheStatusPrintsHowFullVolumesAre(t *testing.T) {
 	}
 }
 
+// It printed nothing, as if the flag did nothing.
+func TestTheStatusSaysThatNoListSaysHowFullVolumesAre(t *testing.T) {
+	for listed, want := range map[bool]int{true: 1, false: 0} {
+		var out strings.Builder
+		if err := (&printer{out: &out}).status(&Status{listed: listed}); err != nil {
+			t.Fatal(err)
+		}
+		if n := strings.Count(out.String(), "\nno list says how much a volume uses"); n != want {
+			t.Errorf("listed %t: it prints %s", listed, out.String())
+		}
+	}
+}
+
 func TestTheStatusSaysWhatWaitsWithoutALeader(t *testing.T) {
 	var out strings.Builder
 	if err := (&printer{out: &out}).status(&Status{Idle: "no dispatcher leads"}); err != nil {

@@ -38,6 +38,8 @@ type Status struct {
 	Classes    []Class `json:"classes,omitempty"`
 	// Volumes is how full the volumes are whose storages tell it, if that was asked for.
 	Volumes []audit.Usage `json:"volumes,omitempty"`
+	// listed is set if all storages were listed for it.
+	listed bool
 }
 
 // Class is how one class does.
@@ -268,6 +270,7 @@ func statusCommand(now func() time.Time) *cobra.Command {
 				if s.Volumes, unlisted = a.volumes(cmd, only); unlisted != nil && cmd.Context().Err() != nil {
 					return unlisted
 				}
+				s.listed = unlisted == nil
 			}
 			printed, err := printObject(cmd.OutOrStdout(), a.output, s)
 			if !printed {
@@ -316,9 +319,12 @@ func (p *printer) status(s *Status) error {
 			p.line("remedy", cause.Remedy)
 		}
 	}
-	if len(s.Volumes) > 0 {
+	switch {
+	case len(s.Volumes) > 0:
 		p.printf("\n")
 		p.table(func(out io.Writer) { p.volumes(out, s.Volumes) })
+	case s.listed:
+		p.printf("\nno list says how much a volume uses: it may (docs/contract.md#the-list)\n")
 	}
 	if s.Idle != "" {
 		p.printf("\n%s, so no volume is created, expanded or deleted\n", s.Idle)
