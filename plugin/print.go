@@ -111,7 +111,14 @@ func (p *printer) chain(out io.Writer, r *Report) {
 	if r.Revision != "" {
 		rows.printf("  \trevision\t%s\n", r.Revision)
 	}
-	for _, run := range r.Runs {
+	for i, run := range r.Runs {
+		same := run.Message
+		for _, later := range r.Runs[i+1:] {
+			if run.saysLike(later) {
+				same = fmt.Sprintf("(the same as attempt %d)", later.Attempt)
+			}
+		}
+		run.Message = same
 		rows.run(run)
 	}
 	if r.Volume != "" {
@@ -157,6 +164,13 @@ func (p *printer) next(r *Report) string {
 	default:
 		return r.Next + ", in " + duration.HumanDuration(max(r.NextAt.Sub(p.now), 0))
 	}
+}
+
+// saysLike reports whether what the container of a Job said fills more than a line, and a later
+// attempt of the verb, which failed as well, said the same.
+func (r Run) saysLike(later Run) bool {
+	const line = quote.Columns - chained - 2
+	return len(r.Message) > line && r.Message == later.Message && r.Verb == later.Verb && later.Verdict != string(contract.Done)
 }
 
 // run prints a Job, whose name fills most of a line.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/flex-provisioner/flex-provisioner/audit"
 )
@@ -43,6 +44,26 @@ func TestTheStatusSaysThatNoListSaysHowFullVolumesAre(t *testing.T) {
 		}
 		if n := strings.Count(out.String(), "\nno list says how much a volume uses"); n != want {
 			t.Errorf("listed %t: it prints %s", listed, out.String())
+		}
+	}
+}
+
+// Seven attempts that failed alike filled a terminal with the same lines.
+func TestTheSameOutputIsPrintedOnce(t *testing.T) {
+	long := strings.Repeat("mkvol: the pool does not answer. ", 6)
+	var out strings.Builder
+	err := Print(&out, time.Now(), &Report{Runs: []Run{
+		{Verb: "provision", Attempt: 1, Verdict: "TryAgain", Message: long},
+		{Verb: "delete", Attempt: 1, Verdict: "Done"},
+		{Verb: "provision", Attempt: 2, Verdict: "TryAgain", Message: long},
+		{Verb: "provision", Attempt: 3, Verdict: "TryAgain", Message: long},
+		{Verb: "provision", Attempt: 4, Verdict: "TryAgain", Message: "short"},
+		{Verb: "provision", Attempt: 5, Verdict: "TryAgain", Message: "short"},
+	}})
+	text := out.String()
+	for part, want := range map[string]int{"does not answer": 6, "| (the same as attempt 3)": 2, "| short": 2} {
+		if n := strings.Count(text, part); err != nil || n != want {
+			t.Errorf("%q is there %d times, want %d: %v\n%s", part, n, want, err, text)
 		}
 	}
 }
