@@ -158,10 +158,20 @@ func (d *Dispatcher) judgeBound(r *Report, o *observe.Observation) {
 	case leftToNode && observe.NodeWorkOf(o.PV) == observe.NodeByHand:
 		r.fail(decide.Problem{Reason: reason.FileSystemResizeRequired, Note: act.ByHandNote(o.PV)})
 	case leftToNode:
-		r.State, r.Next = Working, "the kubelet expands the file system when a pod uses the claim"
+		r.State, r.Next = Working, "the kubelet expands the file system within two minutes, once a pod uses the claim"+ofDirectory(o.PV)
 	default:
 		r.State = OK
 	}
+}
+
+// ofDirectory adds that the kubelet has nothing to do for a directory, and says so at the same time
+// (NodeExpand in pkg/volume/local/local.go): it looks at the volumes of a pod every 60 to 90 seconds
+// (workerResyncIntervalJitterFactor in pkg/kubelet/pod_workers.go).
+func ofDirectory(pv *corev1.PersistentVolume) string {
+	if pv.Spec.Local == nil {
+		return ""
+	}
+	return ". A directory has its new size already: only the claim's status changes"
 }
 
 // isInDoubt reports whether a claim is bound to a PV that proves no provision, and that has the
