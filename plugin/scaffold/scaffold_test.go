@@ -51,6 +51,9 @@ func TestTheProvisionerIsProvokedToRefuseAClaim(t *testing.T) {
 	}
 }
 
+// shown is the recipe that README.md names as an example.
+const shown = "`configmaps/xfs.yaml` of\n   flex-provisioner"
+
 // What keeps a name of a recipe would change the recipe's objects.
 func TestEachObjectHasTheNameOfTheProvisioner(t *testing.T) {
 	ofRecipes := regexp.MustCompile(`nfs-(provisioner|export)|: nfs\b|directory-provisioner|node-directory|\bNAME\b|isolated|\.sh\b|configmaps/|deploy/examples`)
@@ -74,7 +77,7 @@ func TestEachObjectHasTheNameOfTheProvisioner(t *testing.T) {
 			t.Errorf("%s: the objects %q, want %q", kind, got, objects)
 		}
 		for file, text := range files {
-			if found := ofRecipes.FindString(text); found != "" {
+			if found := ofRecipes.FindString(strings.ReplaceAll(text, shown, "")); found != "" {
 				t.Errorf("%s: %s has %q, which is of a recipe", kind, file, found)
 			}
 			if found := regexp.MustCompile(`\{\{|<no value>`).FindString(text); found != "" {
@@ -148,6 +151,20 @@ func TestThePageValidatesWithTheFlagsThatTheConfigNeeds(t *testing.T) {
 			if got := strings.Contains(page, flag); got != (kind == scaffold.Node) {
 				t.Errorf("%s: validate is called with %s: %t", kind, flag, got)
 			}
+		}
+	}
+}
+
+// A layout of one's own passed every test but that of a cluster.
+func TestThePageOfANodeSaysWhichPathAVolumeHas(t *testing.T) {
+	for kind := range kinds {
+		files := filesOf(t, kind)
+		const path = "`flex pv --local \"/var/lib/flex-volumes/$FLEX_PV_NAME\"`"
+		if got := strings.Contains(files["README.md"], path); got != (kind == scaffold.Node) {
+			t.Errorf("%s: it says so: %t", kind, got)
+		}
+		if page := files["README.md"]; strings.Index(page, "kubectl flex try "+name+".yaml") > strings.Index(page, "kubectl apply") {
+			t.Errorf("%s: the first step is not to try it", kind)
 		}
 	}
 }
