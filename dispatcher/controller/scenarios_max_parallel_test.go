@@ -296,6 +296,30 @@ func TestMaxParallelWaitsForAPodThatWasDeletedByForce(t *testing.T) {
 	})
 }
 
+// The clock of the node is slow, so the pod seems to have started before it had a node. That was once
+// believed in the simulation, where a pod got its node minutes after its Job was created: its slot
+// was free while its container was at work.
+func TestMaxParallelWaitsForAForcedPodOfANodeWhoseClockIsSlow(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.SetUpGold(fakecluster.Works, "max-parallel", "1", "timeout", "10m")
+		w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Works, Takes: 5 * time.Minute}
+		w.Frozen["node-1"], w.Clocks["node-1"] = true, -9*time.Minute
+		w.Start()
+		w.CreateClaim("data")
+		w.Advance(4 * time.Minute)
+		delete(w.Frozen, "node-1")
+		w.Until("it runs", time.Minute, func() bool { return len(w.RunningPods()) == 1 })
+		begun := time.Now()
+		w.NodeLost = true
+		w.force(w.RunningPods()[0])
+		w.CreateClaim("other")
+		w.Until("the other is launched", time.Hour, func() bool { return len(w.CreatedJobs("")) == 2 })
+		if waited := time.Since(begun); waited < 10*time.Minute {
+			w.T.Errorf("it was launched after %s, and the pod may run for ten minutes", waited)
+		}
+	})
+}
+
 // An administrator takes the finalizers off a Job and deletes it: it goes without having ended.
 func TestMaxParallelOfAJobThatVanishesIsFreeAgain(t *testing.T) {
 	inWorld(t, func(w *world) {
