@@ -28,8 +28,8 @@ node_up() {
     "$CLUSTER/node-init.sh" "$node"
 }
 
-# guest_up: by 9p the guest has the folders of the machine at the same places. SELinux lets nobody
-# create a file where files have no label.
+# guest_up: by 9p the guest has the folders of the machine at the same places. SELinux refuses
+# each new file where files have no label.
 guest_up() {
   local folder options=trans=virtio,msize=524288
   "$VM/up.sh" node

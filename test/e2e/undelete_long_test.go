@@ -18,7 +18,7 @@ func TestRecipeBtrfsGivesADeletedClaimBack(t *testing.T) {
 			w.copyOf(w.exampleConfig("btrfs", "btrfs"), func(data map[string]string) { data["keep-deleted"] = "168h" })
 		},
 		has: func(w *world, claim *corev1.PersistentVolumeClaim) string {
-			return w.mustOnNode("1", "find /var/lib/flex-volumes -maxdepth 2 -type d -name pvc-"+string(claim.UID)+" | wc -l")
+			return w.mustOnNode("1", "find /var/lib/flex-volumes/.btrfs -maxdepth 1 -name pvc-"+string(claim.UID)+" | wc -l")
 		},
 	})
 }
