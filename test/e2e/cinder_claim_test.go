@@ -3,6 +3,8 @@
 package e2e
 
 import (
+	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -97,9 +99,16 @@ func (w *world) checkRun(claim *corev1.PersistentVolumeClaim) {
 	job := w.onlyJob(claim, "provision")
 	equal(w.t, "the Job's name", job.Name, "provision-"+string(claim.UID)+"-1")
 	equal(w.t, "the Job's namespace", job.Namespace, ownNamespace)
-	if c := ended(job); c == nil || c.Type != batchv1.JobComplete {
-		w.t.Errorf("the Job %s has not completed: %v", job.Name, job.Status.Conditions)
-	}
+	w.eventually(toBind, "the Job "+job.Name+" to complete", func(ctx context.Context) error {
+		now, err := kube.BatchV1().Jobs(job.Namespace).Get(ctx, job.Name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if c := ended(*now); c == nil || c.Type != batchv1.JobComplete {
+			return errors.New("it has not completed")
+		}
+		return nil
+	})
 	equal(w.t, "the node of the Job's pod", w.onlyPod(job).Spec.NodeName, "node1")
 }
 
