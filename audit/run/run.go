@@ -84,7 +84,7 @@ func (a *Auditor) remove(ctx context.Context, job *batchv1.Job) {
 func (a *Auditor) free(ctx context.Context, job *batchv1.Job) {
 	a.remove(ctx, job)
 	for until := a.Clock.Now().Add(a.Timeout); a.Clock.Now().Before(until); {
-		if _, err := a.look(ctx, job); err != nil {
+		if now, err := a.another(ctx, job); err == nil && now.job == nil {
 			return
 		}
 		select {
