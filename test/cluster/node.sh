@@ -31,18 +31,21 @@ node_up() {
 # guest_up: by 9p the guest has the folders of the machine at the same places. SELinux refuses
 # each new file where files have no label.
 guest_up() {
-  local folder options=trans=virtio,msize=524288
+  local folder options=trans=virtio,msize=524288 context=()
   "$VM/up.sh" node
   ! in_vm node systemctl is-active -q flex-node || return 0
   mkdir -p "$(node_dir 9)"
-  ! in_vm node test -e /sys/fs/selinux/enforce || options+=,context=system_u:object_r:bin_t:s0
+  if in_vm node test -e /sys/fs/selinux/enforce; then
+    options+=,context=system_u:object_r:bin_t:s0
+    context=(-p SELinuxContext=-system_u:system_r:container_engine_t:s0)
+  fi
   for folder in test:"$(readlink -f "$VM/..")" cache:"$LAB_CACHE" state:"$LAB_STATE"; do
     in_vm node "mountpoint -q ${folder#*:} || { mkdir -p ${folder#*:} &&
       mount -t 9p -o $options ${folder%%:*} ${folder#*:}; }"
   done
   make_pod_routes 9
   in_vm node "$(printf '%q ' systemd-run -q --collect --unit=flex-node -p Delegate=yes \
-    -p SELinuxContext=-system_u:system_r:container_engine_t:s0 \
+    "${context[@]}" \
     --setenv="FLEX_LAB_CACHE=$LAB_CACHE" --setenv="KUBE=$KUBE" \
     --setenv="FLEX_PROXY_MODE=${FLEX_PROXY_MODE:-}" \
     --setenv="FLEX_KUBELET_CONFIG=${FLEX_KUBELET_CONFIG:-}" "$CLUSTER/node-guest.sh")"
