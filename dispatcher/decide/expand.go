@@ -4,8 +4,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
-// resizeVolume gives the claim of a proven volume the size that it asks for. The claim's status says so once its file system has the size, too. It returns nil if
-// there is nothing to do.
+// resizeVolume gives the claim of a proven volume the size that it asks for. The claim's status says
+// so once its file system has the size, too. It returns nil if there is nothing to do.
 func resizeVolume(v View) Action {
 	e := v.Newest(contract.Expand)
 	switch held := v.NewestHeld(contract.Expand); {
@@ -24,9 +24,9 @@ func resizeVolume(v View) Action {
 	}
 }
 
-// expandVolume launches an expand. The claim's
-// status says that the volume grows before the first run for it starts. It says that the size is
-// infeasible as long as the newest run reports that about this very size.
+// expandVolume launches an expand. The claim's status says that the volume grows before the first run
+// for it starts. It says that the size is infeasible as long as the newest run reports that about
+// this very size.
 func expandVolume(v View, e *Run) Action {
 	if v.isToBeInfeasible(e) {
 		return SetResizeStage{To: ResizeInfeasible, Run: *e}

@@ -59,10 +59,10 @@ func (b *Observer) observeRun(ctx context.Context, reader cluster.Reader, o *Obs
 }
 
 // hasWritten reports whether the container of a run is done, the PV proves it, and the claim is
-// bound, or no longer exists. That is known two seconds before the Job is Complete: the kubelet
-// removes the sandbox before it sets the phase of the pod, and the Job controller collects pods for
-// a second (SyncJobBatchPeriod in job_controller.go). A claim that was deleted as soon as it was
-// bound waited for both before its delete had a Job. A claim that is not bound yet cannot show its
+// bound, or no longer exists. That is known before the Job is Complete: the kubelet removes the
+// sandbox before it sets the phase of the pod, and the Job controller collects pods for a second
+// (SyncJobBatchPeriod in job_controller.go). Otherwise a claim that is deleted as soon as it is bound
+// waits for both before its delete has a Job. A claim that is not bound yet cannot show its
 // result, and a batch is recorded by one write: both wait for the Job. So does a run whose pod has
 // ended, since the Job controller is about to write on its Job.
 func hasWritten(o *Observation, job *batchv1.Job, pods []*corev1.Pod) bool {
