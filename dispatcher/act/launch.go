@@ -202,15 +202,18 @@ func (a *Actor) planProvision(o *observe.Observation, p *jobs.Plan) {
 // slotAfter is for how long a UID waits for a slot before that is reported.
 const slotAfter = 5 * time.Minute
 
-// awaitSlot adds a UID to the queue of its class. After a while it reports what has the slots: one
-// that is never released once kept a class from all service, and no event said so
-// (TestPodWithoutAJobOnALostNodeHoldsNoSlotForEver).
+// awaitSlot adds a UID to the queue of its class. After a while it reports what has the slots, if all
+// are held: one that is never released once kept a class from all service, and no event said so
+// (TestPodWithoutAJobOnALostNodeHoldsNoSlotForEver). A claim may also wait for the pace of its group,
+// as an expand does after the write of its claim's status, and that claim was once told that all
+// slots of an idle class are used (TestAnExpandInAnIdleClassIsNotToldThatItWaits).
 func (a *Actor) awaitSlot(o *observe.Observation, d decide.AwaitSlot) Result {
 	cfg, since := o.ConfigFor(d.Verb).Config, d.Due
+	at := slots.KeyOf(cfg.Source)
 	if since.IsZero() {
 		since = requestedAt(o, d.Verb)
 	}
-	a.Slots.Await(slots.KeyOf(cfg.Source), slots.Waiter{
+	a.Slots.Await(at, slots.Waiter{
 		Flow: slots.Flow{Namespace: o.At.Namespace, Verb: d.Verb}, UID: string(o.UID), Since: since, Limit: cfg.MaxParallel,
 		Group: o.GroupOf(d.Verb, d.MayBatch), Batch: cfg.BatchOf(d.Verb), Start: o.StartOf(d.Verb), Behind: d.Behind != nil, Node: o.NodeOfCancelled(d.Verb),
 	})
@@ -219,9 +222,10 @@ func (a *Actor) awaitSlot(o *observe.Observation, d decide.AwaitSlot) Result {
 		a.reportProblem(o, *d.Behind)
 	case a.Clock.Now().Before(told):
 		return a.requeueAt(o.Earlier(told))
-	case !a.Slots.IsAssigned(o.UID, cfg):
-		holders := a.Slots.Holders(slots.KeyOf(cfg.Source), cfg.MaxParallel)
-		a.reportProblem(o, decide.Problem{Reason: reason.WaitingForSlot, Note: reason.AllSlotsUsed(cfg.MaxParallel, cfg.Source.Class, holders)})
+	case !a.Slots.IsAssigned(o.UID, cfg) && a.Slots.Used(at, cfg.MaxParallel) >= cfg.MaxParallel:
+		holders := a.Slots.Holders(at, cfg.MaxParallel)
+		note := reason.AllSlotsUsed(cfg.MaxParallel, cfg.Source.Class, holders)
+		a.reportProblem(o, decide.Problem{Reason: reason.WaitingForSlot, Note: note})
 	}
 	return a.requeueAt(o.Earlier(a.Clock.Now().Add(repeatAfter)))
 }

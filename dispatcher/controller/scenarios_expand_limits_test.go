@@ -9,6 +9,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 )
 
@@ -149,6 +150,22 @@ func TestAnExpandWaitsForASlot(t *testing.T) {
 			w.T.Error("it grows without a slot, or says so")
 		}
 		w.Until("the claim has its size", 11*time.Minute, w.hasSize("2Gi"))
+	})
+}
+
+// The claims of a class that batches have a pace. The wait of an expand counts from when its volume
+// was bound, which may be long ago.
+func TestAnExpandInAnIdleClassIsNotToldThatItWaits(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.SetUpExpandableGold(fakecluster.Works, "max-parallel", "1", "batch-size", "8")
+		w.Start()
+		w.provisioned("data")
+		w.Advance(time.Hour)
+		w.requestSize("2Gi")
+		w.Until("the claim has its size", time.Minute, w.hasSize("2Gi"))
+		if told := w.Events.About(aboutClaim("data"), reason.WaitingForSlot); len(told) > 0 {
+			w.T.Errorf("told that it waits, in a class without other Jobs: %v", told)
+		}
 	})
 }
 

@@ -60,7 +60,7 @@ const (
 	Stalled = "Stalled"
 	// JobSuspended: the Job is suspended, by a queue or by hand.
 	JobSuspended = "JobSuspended"
-	// WaitingForSlot: as many Jobs of the class as max-parallel allows have not ended for minutes.
+	// WaitingForSlot: a claim waits while as many Jobs of the class as max-parallel allows are at work.
 	WaitingForSlot = "WaitingForSlot"
 	// WaitingForNode: a pod was deleted, and its node does not confirm that it has ended.
 	WaitingForNode = "WaitingForNode"
