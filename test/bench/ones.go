@@ -6,7 +6,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/test/bench/plan"
 	"github.com/flex-provisioner/flex-provisioner/test/bench/report"
@@ -38,7 +37,10 @@ func measureOnes(ctx context.Context, s settings) (report.Result, error) {
 	if b.tracer, err = startTracer(ctx, c.client); err != nil {
 		return result, err
 	}
-	result.Provision, result.Delete = &report.Phase{}, &report.Phase{}
+	result.Provision = &report.Phase{}
+	if s.cell.Row.Deletes() {
+		result.Delete = &report.Phase{}
+	}
 	for i, name := range append(names(s.cell.Row.Name+"-first", 1), names(s.cell.Row.Name, s.cell.Claims)...) {
 		if err := b.oneClaim(ctx, name, &result, i > 0); err != nil {
 			return result, err
@@ -61,7 +63,20 @@ func (b *bench) oneClaim(ctx context.Context, name string, result *report.Result
 			return err
 		}
 	}
-	trace = b.tracer.begin(true)
+	if counts {
+		result.Provision.Add(provision)
+	}
+	if b.cell.Row.Deletes() {
+		if err := b.oneDeletion(ctx, name, result, counts); err != nil {
+			return err
+		}
+	}
+	return idle(ctx, time.Second) // the next claim begins when all is idle
+}
+
+// oneDeletion measures the deletion of one claim.
+func (b *bench) oneDeletion(ctx context.Context, name string, result *report.Result, counts bool) error {
+	trace := b.tracer.begin(true)
 	remove, err := b.burst(ctx, b.watcher.deleted, b.subject.remove, []string{name})
 	if err != nil {
 		return fmt.Errorf("delete %s: %w", name, err)
@@ -69,10 +84,9 @@ func (b *bench) oneClaim(ctx context.Context, name string, result *report.Result
 	trace.Note(report.PVGone, time.Now())
 	remove.Steps = trace.Steps()
 	if counts {
-		result.Provision.Add(provision)
 		result.Delete.Add(remove)
 	}
-	return idle(ctx, time.Second) // the next claim begins when all is idle
+	return nil
 }
 
 // provisionEnds is how long after a claim is bound the pod that has provisioned it has ended, too.
@@ -88,14 +102,17 @@ func idle(ctx context.Context, wait time.Duration) error {
 	}
 }
 
-// newSingle starts local-path-provisioner. Our dispatcher runs in the cluster, as it was deployed.
+// newSingle starts what a row measures. Our dispatcher runs in the cluster, as it was deployed.
 func newSingle(ctx context.Context, s settings, c *cluster) (*subject, error) {
-	if s.cell.Row.Kind == plan.LocalPath {
+	switch s.cell.Row.Kind {
+	case plan.LocalPath:
 		return startLocalPathOn(ctx, s, c, realNode)
+	case plan.Floor:
+		return startFloor(ctx, s, c)
+	case plan.Jobs:
+		return startJobs(ctx, s, c)
+	default:
+		create := c.claims(s.cell.Row.Class, map[string]string{annSelectedNode: realNode})
+		return &subject{create: create, remove: c.deleteClaim}, nil
 	}
-	return &subject{remove: c.deleteClaim, create: func(ctx context.Context, name string) error {
-		claim := claimOf(name, s.cell.Row.Class, map[string]string{annSelectedNode: realNode})
-		_, err := c.client.CoreV1().PersistentVolumeClaims(benchNamespace).Create(ctx, claim, metav1.CreateOptions{})
-		return err
-	}}, nil
 }

@@ -74,7 +74,7 @@ func configOf(row plan.Row) *corev1.ConfigMap {
 func ourFlags(row plan.Row, kubeconfig string) []string {
 	out := []string{"--kubeconfig=" + kubeconfig, "--listen=127.0.0.1:0"}
 	if row.Class != "" {
-		out = append(out, "--script-image=localhost/flex-shell:dev")
+		out = append(out, "--script-image="+scriptImage)
 	}
 	if row.Tuned {
 		out = append(out, "--kube-api-qps=2000", "--kube-api-burst=4000", "--workers=20")

@@ -15,8 +15,12 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/klog/v2"
 
+	"github.com/flex-provisioner/flex-provisioner/test/bench/plan"
 	"github.com/flex-provisioner/flex-provisioner/test/bench/play"
 )
+
+// scriptImage is the image of the scripts, as the lab's nodes have it.
+const scriptImage = "localhost/flex-shell:dev"
 
 // ceilingProvisioner is the provisioner that sends one request a claim.
 const ceilingProvisioner = "bench.example/ceiling"
@@ -69,21 +73,22 @@ func startFloor(ctx context.Context, _ settings, c *cluster) (*subject, error) {
 	return floor, nil
 }
 
-// startJobs makes Jobs and no claims.
-func startJobs(_ context.Context, _ settings, c *cluster) (*subject, error) {
+// startJobs makes Jobs and no claims. Those of a real node start bash, in the image of the scripts.
+func startJobs(_ context.Context, s settings, c *cluster) (*subject, error) {
+	container := corev1.Container{Name: "job", Image: "localhost/bench:v1"}
+	if s.cell.Column == plan.One {
+		container.Image, container.Command = scriptImage, []string{"bash", "-c", "exit 0"}
+	}
 	return &subject{create: func(ctx context.Context, name string) error {
-		_, err := c.client.BatchV1().Jobs(benchNamespace).Create(ctx, bareJob(name), metav1.CreateOptions{})
+		job := &batchv1.Job{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec: batchv1.JobSpec{BackoffLimit: new(int32(0)), Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+				RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{container},
+			}}},
+		}
+		_, err := c.client.BatchV1().Jobs(benchNamespace).Create(ctx, job, metav1.CreateOptions{})
 		return err
 	}}, nil
-}
-
-func bareJob(name string) *batchv1.Job {
-	return &batchv1.Job{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: batchv1.JobSpec{BackoffLimit: new(int32(0)), Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
-			RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "job", Image: "localhost/bench:v1"}},
-		}}},
-	}
 }
 
 // ceiling makes the PV of a claim as soon as the claim carries the PV controller's annotation, with

@@ -109,6 +109,8 @@ var Singles = []Row{
 	{Name: "one-ours-at-once", Title: "ours, a bash image, deleted as soon as it is bound", Kind: Ours, Class: "node-directory", AtOnce: true},
 	{Name: "one-cinder", Title: "ours, a real Cinder", Kind: Ours, Class: "cinder-iscsi"},
 	{Name: "one-local-path", Title: "local-path-provisioner, defaults", Kind: LocalPath},
+	{Name: "one-jobs", Title: "bare Jobs of the bash image (no PV)", Kind: Jobs},
+	{Name: "one-floor", Title: "PVs pre-bound by a loop", Kind: Floor},
 }
 
 // claimsOne is how many claims come one after the other.

@@ -156,6 +156,7 @@ var goals = []goal{
 
 	{OneClaim, plan.One, bound("one-ours"), p50, atMost(0.75), must},
 	{OneClaim, plan.One, deleted("one-ours"), p50, atMost(2), must},
+	{OneClaim, plan.One, bound("one-ours"), p50, atMost(1.25, bound("one-jobs"), bound("one-floor")), must},
 	{OneClaim, plan.One, bound("one-ours"), p50, atMost(0.25, bound("one-local-path")), must},
 	{OneClaim, plan.One, deleted("one-ours"), p50, atMost(0.6, deleted("one-local-path")), must},
 	{OneClaim, plan.One, bound("one-cinder"), p50, atMost(1), aim},
