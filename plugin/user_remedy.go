@@ -79,7 +79,7 @@ func (r *Report) failToUser(claim *corev1.PersistentVolumeClaim, e *corev1.Event
 	}
 	by := cmp.Or(e.ReportingController, e.Source.Component)
 	r.Reason, r.Cause = "", "an event of "+quote.Name(by)+" says: "+textOf(e)
-	if by == volumeController && e.Reason == reason.ProvisioningFailed {
+	if by == volumeController && e.Reason == reason.ProvisioningFailed && claim.Spec.VolumeName == "" {
 		r.Remedy = "if the class of the claim does not exist, delete the claim, and create it with one that does." +
 			" Else ask an administrator"
 	}
