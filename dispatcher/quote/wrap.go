@@ -20,8 +20,9 @@ const glue = "\x00"
 const narrowest = 20
 
 // Wrap returns the lines of a text, each as Line does, and broken at blanks so that it has at most so
-// many columns. A command is broken only if it is longer, and so is a word: with a backslash before
-// each break, so that a shell reads one line.
+// many columns. A command is broken only if it is longer: at blanks, with a backslash before each, so
+// that a shell reads one line. A longer word is broken only outside of a command, where the rest would
+// be a word of its own.
 func Wrap(text string, width int) (out []string) {
 	for line := range strings.SplitSeq(strings.TrimSpace(text), "\n") {
 		out = append(out, wrap(Line(line), max(width, narrowest))...)
@@ -51,11 +52,19 @@ func wrap(line string, width int) []string {
 // parts returns a word or a command in as many parts as it needs. A terminal would break it at its
 // left edge, where the rest of what others have written looks like a line of the command's own.
 func parts(text string, width int) (out []string) {
+	isCommand := strings.Contains(text, glue)
 	for !fits(text, width) {
-		part, end := beginning(text, width-1), "\\"
-		rest := text[len(part):]
-		if i := strings.LastIndex(part, glue); i > 0 {
-			part, end, rest = text[:i], " \\", text[i+len(glue):]
+		part := beginning(text, width-1)
+		rest, end := text[len(part):], "\\"
+		if isCommand {
+			i := strings.LastIndex(part, glue)
+			if i < 0 {
+				i = strings.Index(text, glue) // its first word is as long
+			}
+			if i < 0 {
+				break
+			}
+			part, rest, end = text[:i], text[i+len(glue):], " \\"
 		}
 		out, text = append(out, part+end), rest
 	}

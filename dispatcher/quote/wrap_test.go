@@ -23,6 +23,8 @@ func TestALongMessageIsBrokenAtBlanksAndNoCommandIs(t *testing.T) {
 		long + " " + retry + ". Then look": long + indent + retry + ". Then look",
 		"it may not: " + bind + ", and then": "it may not:" + indent +
 			strings.Replace(bind, " --serv", " \\"+indent+"--serv", 1) + ", and then",
+		"kubectl flex retry " + strings.Repeat("a", 100) + " --now": "kubectl flex retry \\" + indent +
+			strings.Repeat("a", 100) + " \\" + indent + "--now",
 		"two\n" + strings.Repeat(" ", 90) + "remedy: touch x": "two" + indent + "remedy: touch x",
 	} {
 		if got := quote.Indent(text, 7); got != want {
@@ -36,11 +38,10 @@ func TestALongMessageIsBrokenAtBlanksAndNoCommandIs(t *testing.T) {
 func TestNoTextHasALineThatATerminalBreaks(t *testing.T) {
 	const columns = 93
 	for name, text := range map[string]string{
-		"a command":            "kubectl " + strings.Repeat("get pods ", 40),
-		"a command, long word": "kubectl get " + strings.Repeat("a", 300) + " --all",
-		"a word":               strings.Repeat("a", 300),
-		"wide letters":         strings.Repeat("中", 300),
-		"wide words":           strings.Repeat("中文 ", 100),
+		"a command":    "kubectl " + strings.Repeat("get pods ", 40),
+		"a word":       strings.Repeat("a", 300),
+		"wide letters": strings.Repeat("中", 300),
+		"wide words":   strings.Repeat("中文 ", 100),
 	} {
 		lines := quote.Wrap(text, columns)
 		for _, line := range lines {
