@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 
@@ -40,5 +41,29 @@ func TestOfAPageOnlyWhatIsReadIsKept(t *testing.T) {
 	}
 	if cm := page.(*metainternalversion.List).Items[0].(*corev1.ConfigMap); cm.Name != "data" || cm.ManagedFields != nil || cm.Annotations["note"] != "" || len(cm.Data) > 0 {
 		t.Errorf("the ConfigMap is kept as %+v", cm.ObjectMeta)
+	}
+}
+
+// Its first list had one page, so the reflector asks for no pages.
+func TestAListThatHasGrownSinceTheFirstComesInPages(t *testing.T) {
+	var asked []metav1.ListOptions
+	claims := inPages(func(_ context.Context, o metav1.ListOptions) (*corev1.PersistentVolumeClaimList, error) {
+		asked = append(asked, o)
+		page := &corev1.PersistentVolumeClaimList{Items: make([]corev1.PersistentVolumeClaim, 2)}
+		if o.Continue == "" {
+			page.Continue = "second"
+		}
+		return page, nil
+	}, 2)
+	all, err := claims(t.Context(), metav1.ListOptions{ResourceVersion: "7"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if list := all.(*metainternalversion.List); len(list.Items) != 4 || list.Continue != "" {
+		t.Errorf("%d claims, and the rest is %q", len(list.Items), list.Continue)
+	}
+	want := []metav1.ListOptions{{Limit: 2}, {Limit: 2, Continue: "second"}}
+	if !slices.Equal(asked, want) {
+		t.Errorf("asked for %+v, want %+v", asked, want)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/pager"
 
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/cut"
 )
@@ -80,29 +81,36 @@ func large[L runtime.Object](
 	}
 }
 
-// inPages returns a function that keeps of each page of a list, with at most so many objects, only
-// what is read. Asked for any version, an API server ignores how many objects a page may have, so
-// it is asked for the newest. Without a limit, which is how an expired list is repeated, the list
-// stays whole.
+// inPages returns a function that lists in pages of at most so many objects, and keeps of each page
+// only what is read. A reflector pages by itself only if its first list had several pages
+// (Reflector.list of client-go), so a list that has grown since came whole
+// (TestAListThatHasGrownSinceTheFirstComesInPages). Asked for any version, an API server ignores how
+// many objects a page may have, so it is asked for the newest. Without a limit, which is how an
+// expired list is repeated, the list stays whole.
 func inPages[L runtime.Object](list func(context.Context, metav1.ListOptions) (L, error), most int64) cache.ListWithContextFunc {
 	return func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-		o.Limit = min(o.Limit, most)
-		if o.ResourceVersion == "0" {
-			o.ResourceVersion = ""
-		}
-		page, err := list(ctx, o)
-		if err != nil {
-			return nil, err
-		}
-		m, err := meta.ListAccessor(page)
-		if err != nil {
-			return nil, err
-		}
-		kept := &metainternalversion.List{ListMeta: metav1.ListMeta{ResourceVersion: m.GetResourceVersion(), Continue: m.GetContinue()}}
-		err = meta.EachListItemWithAlloc(page, func(obj runtime.Object) error {
-			kept.Items = append(kept.Items, cut.Kept(obj).(runtime.Object))
-			return nil
-		})
-		return kept, err
+		o.Limit, o.ResourceVersion, o.ResourceVersionMatch = most, "", ""
+		all, _, err := pager.New(func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			page, err := list(ctx, o)
+			if err != nil {
+				return nil, err
+			}
+			return keptOf(page)
+		}).List(ctx, o)
+		return all, err
 	}
+}
+
+// keptOf returns a list with what is read of a page's objects.
+func keptOf(page runtime.Object) (*metainternalversion.List, error) {
+	m, err := meta.ListAccessor(page)
+	if err != nil {
+		return nil, err
+	}
+	kept := &metainternalversion.List{ListMeta: metav1.ListMeta{ResourceVersion: m.GetResourceVersion(), Continue: m.GetContinue()}}
+	err = meta.EachListItemWithAlloc(page, func(obj runtime.Object) error {
+		kept.Items = append(kept.Items, cut.Kept(obj).(runtime.Object))
+		return nil
+	})
+	return kept, err
 }
