@@ -19,20 +19,21 @@ import (
 // they are called twice, with its old and its new state, unless a handler takes both: an index that
 // the object has left needs the old one.
 type Handlers struct {
-	Claim        func(*corev1.PersistentVolumeClaim) // added and deleted ones
-	ClaimUpdated func(old, now *corev1.PersistentVolumeClaim)
-	PV           func(*corev1.PersistentVolume) // added and deleted ones
-	PVUpdated    func(old, now *corev1.PersistentVolume)
-	Class        func(*storagev1.StorageClass)
-	Node         func(*corev1.Node)             // changes of labels only
-	Detached     func(*corev1.PersistentVolume) // its volume may be attached to one node less
-	Config       func(*corev1.ConfigMap)
-	Account      func(*corev1.ServiceAccount)
-	Revision     func(*appsv1.ControllerRevision)
-	Job          func(*batchv1.Job) // added and deleted ones
-	JobUpdated   func(old, now *batchv1.Job)
-	Pod          func(*corev1.Pod) // added and deleted ones
-	PodUpdated   func(old, now *corev1.Pod)
+	Claim           func(*corev1.PersistentVolumeClaim) // added and deleted ones
+	ClaimUpdated    func(old, now *corev1.PersistentVolumeClaim)
+	PV              func(*corev1.PersistentVolume) // added and deleted ones
+	PVUpdated       func(old, now *corev1.PersistentVolume)
+	Class           func(*storagev1.StorageClass)
+	Node            func(*corev1.Node)             // changes of labels only
+	Detached        func(*corev1.PersistentVolume) // its volume may be attached to one node less
+	Config          func(*corev1.ConfigMap)
+	Account         func(*corev1.ServiceAccount)
+	Revision        func(*appsv1.ControllerRevision)
+	RevisionUpdated func(old, now *appsv1.ControllerRevision)
+	Job             func(*batchv1.Job) // added and deleted ones
+	JobUpdated      func(old, now *batchv1.Job)
+	Pod             func(*corev1.Pod) // added and deleted ones
+	PodUpdated      func(old, now *corev1.Pod)
 }
 
 // builder adds informers one by one and keeps the first error.
@@ -61,7 +62,7 @@ func (b *builder) namespaced(ns string, h Handlers) []cache.InformerSynced {
 	b.use(ns, contract.LabelProvisioner+"=true")
 	b.caches.Accounts[ns] = b.add(b.factory.Core().V1().ServiceAccounts().Informer(), onChange(h.Account), nil)
 	b.use(ns, config.SelectManaged)
-	b.caches.Revisions[ns] = b.add(b.revisions(ns, config.SelectManaged), onChange(h.Revision), revisionIndexers)
+	b.caches.Revisions[ns] = b.add(b.revisions(ns, config.SelectManaged), onUpdate(h.Revision, h.RevisionUpdated), revisionIndexers)
 	b.use(ns, config.SelectRuns(b.caches.provisioner))
 	b.caches.Jobs[ns] = b.add(b.factory.Batch().V1().Jobs().Informer(), onUpdate(h.Job, h.JobUpdated), jobIndexers)
 	b.caches.Pods[ns] = b.add(b.factory.Core().V1().Pods().Informer(), onUpdate(h.Pod, h.PodUpdated), podIndexers)
@@ -123,7 +124,7 @@ func NoHandlers() Handlers {
 		Claim: ignore[*corev1.PersistentVolumeClaim], ClaimUpdated: ignoreUpdate[*corev1.PersistentVolumeClaim],
 		PV: ignore[*corev1.PersistentVolume], PVUpdated: ignoreUpdate[*corev1.PersistentVolume], Detached: ignore[*corev1.PersistentVolume],
 		Class: ignore[*storagev1.StorageClass], Node: ignore[*corev1.Node],
-		Config: ignore[*corev1.ConfigMap], Account: ignore[*corev1.ServiceAccount], Revision: ignore[*appsv1.ControllerRevision],
+		Config: ignore[*corev1.ConfigMap], Account: ignore[*corev1.ServiceAccount], Revision: ignore[*appsv1.ControllerRevision], RevisionUpdated: ignoreUpdate[*appsv1.ControllerRevision],
 		Job: ignore[*batchv1.Job], JobUpdated: ignoreUpdate[*batchv1.Job], Pod: ignore[*corev1.Pod], PodUpdated: ignoreUpdate[*corev1.Pod],
 	}
 }

@@ -26,7 +26,8 @@ func (c *Controller) handlers() cluster.Handlers {
 	return cluster.Handlers{
 		Claim: guarded(c, c.claimChanged), ClaimUpdated: guardedUpdate(c, c.claimUpdated), PV: guarded(c, c.pvCameOrWent), PVUpdated: guardedUpdate(c, c.pvUpdated),
 		Class: guarded(c, c.classChanged), Node: guarded(c, c.nodeChanged), Detached: guarded(c, c.pvDetached), Config: guarded(c, c.configChanged),
-		Account: guarded(c, c.accountChanged), Revision: guarded(c, c.revisionChanged),
+		Account:  guarded(c, c.accountChanged),
+		Revision: guarded(c, c.revisionChanged), RevisionUpdated: guardedUpdate(c, c.revisionUpdated),
 		Job: guarded(c, c.jobChanged), JobUpdated: guardedUpdate(c, c.jobUpdated), Pod: guarded(c, c.podChanged), PodUpdated: guardedUpdate(c, c.podUpdated),
 	}
 }

@@ -3,11 +3,13 @@ package controller
 import (
 	"maps"
 
+	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 )
 
@@ -37,6 +39,24 @@ func (c *Controller) pvUpdated(old, now *corev1.PersistentVolume) {
 
 func (c *Controller) podUpdated(old, now *corev1.Pod) {
 	passOn(c.podChanged, old, now, !maps.Equal(old.Labels, now.Labels))
+}
+
+// revisionUpdated handles a revision in which more has changed than its note of the trash: that is
+// written on each revision of a class, and nothing waits for it.
+func (c *Controller) revisionUpdated(old, now *appsv1.ControllerRevision) {
+	if hasRevisionMoved(old, now) {
+		c.revisionChanged(old)
+		c.revisionChanged(now)
+	}
+}
+
+func hasRevisionMoved(old, now *appsv1.ControllerRevision) bool {
+	before, after := old.DeepCopy(), now.DeepCopy()
+	for _, one := range []*appsv1.ControllerRevision{before, after} {
+		delete(one.Annotations, config.AnnTrash)
+		one.ResourceVersion = ""
+	}
+	return !equality.Semantic.DeepEqual(before, after)
 }
 
 func hasClaimMoved(old, now *corev1.PersistentVolumeClaim) bool {

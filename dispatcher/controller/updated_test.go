@@ -4,9 +4,11 @@ import (
 	"slices"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 )
 
@@ -32,6 +34,8 @@ func TestWhatConcernsOtherUIDsHasMoved(t *testing.T) {
 	job, ended, other := &batchv1.Job{}, &batchv1.Job{}, &batchv1.Job{}
 	ended.Status.Succeeded = 1
 	other.Annotations = map[string]string{jobs.AnnUIDs: "u2"}
+	revision, noted, renumbered := &appsv1.ControllerRevision{}, &appsv1.ControllerRevision{}, &appsv1.ControllerRevision{Revision: 2}
+	noted.ResourceVersion, noted.Annotations = "2", map[string]string{config.AnnTrash: "{}"}
 	for name, test := range map[string]struct{ got, want bool }{
 		"a claim as it was":     {hasClaimMoved(claim, claim.DeepCopy()), false},
 		"a claim with a volume": {hasClaimMoved(claim, bound), true},
@@ -41,6 +45,8 @@ func TestWhatConcernsOtherUIDsHasMoved(t *testing.T) {
 		"a PV's claimRef":       {hasPVMoved(pv, claimed), true},
 		"the status of a Job":   {hasJobMoved(job, ended), false},
 		"the claims of a Job":   {hasJobMoved(job, other), true},
+		"a revision's note":     {hasRevisionMoved(revision, noted), false},
+		"a revision's number":   {hasRevisionMoved(revision, renumbered), true},
 	} {
 		if test.got != test.want {
 			t.Errorf("%s: moved %t", name, test.got)
