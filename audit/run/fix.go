@@ -26,7 +26,7 @@ import (
 //   - The Job has the name that the dispatcher would give to its next delete for the claim. So of several
 //     that want to delete the volume under the present config, the API server lets one create its Job, and
 //     the others wait or fail. The Job keeps its name until its pod no longer exists, which the audit
-//     waits for before it deletes the next volume.
+//     waits for before it deletes what another node has of the same claim.
 //   - The Job's pod is gated. When it is there, all that may stand for the volume is read again from the
 //     API server, and only then the gate is removed. Until the container has started it is read again
 //     and again, and if something has appeared, the Job is deleted. A claim does not appear: no claim
@@ -93,7 +93,7 @@ func (a *Auditor) fix(ctx context.Context, s *audit.State, f audit.Finding) (str
 	if err != nil {
 		return "", err
 	}
-	created, err := a.create(ctx, job)
+	created, err := a.createNext(ctx, job)
 	if apierrors.IsAlreadyExists(err) {
 		return "", fmt.Errorf("the Job %s/%s exists already: the dispatcher or another audit deletes the volume. Remedy: run the audit again a few minutes after that Job has ended",
 			job.Namespace, job.Name)
@@ -102,7 +102,7 @@ func (a *Auditor) fix(ctx context.Context, s *audit.State, f audit.Finding) (str
 		return "", err
 	}
 	job = created
-	defer a.free(ctx, job)
+	defer a.remove(ctx, job)
 	end, err := a.await(ctx, job, func(ctx context.Context) error {
 		if err := a.whyChanged(ctx, classes[0]); err != nil {
 			return err

@@ -61,8 +61,7 @@ func (a *Auditor) listNodes(ctx context.Context, c Class, l *Look) error {
 
 // toBeAsked returns the nodes on which a class is to be listed. on is how many PVs are where. One
 // that cannot be listed now is a fault if it has PVs. A cordoned one without any is not listed: no
-// run goes there for a new volume either, and a list would give the login of the storage to a node
-// that an administrator may have ceased to trust.
+// run goes there for a new volume either.
 func (c Class) toBeAsked(l *Look, on map[string]int) []*corev1.Node {
 	var out []*corev1.Node
 	for _, node := range l.State.Nodes {

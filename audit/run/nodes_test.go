@@ -74,6 +74,14 @@ func TestAnOrphanOfTwoNodesIsDeletedOnBoth(t *testing.T) {
 		}
 		n.client.PrependReactor("delete", "jobs", func(action clienttesting.Action) (bool, runtime.Object, error) {
 			at := action.(clienttesting.DeleteAction)
+			going, err := n.client.Tracker().Get(at.GetResource(), at.GetNamespace(), at.GetName())
+			if err == nil {
+				going.(*batchv1.Job).DeletionTimestamp = new(metav1.Now())
+				err = n.client.Tracker().Update(at.GetResource(), going, at.GetNamespace())
+			}
+			if err != nil {
+				n.t.Error(err)
+			}
 			time.AfterFunc(10*time.Second, func() {
 				if err := n.client.Tracker().Delete(at.GetResource(), at.GetNamespace(), at.GetName()); err != nil {
 					n.t.Error(err)
@@ -87,6 +95,7 @@ func TestAnOrphanOfTwoNodesIsDeletedOnBoth(t *testing.T) {
 				n.t.Errorf("said %q, %v", said, err)
 			}
 		}
+		time.Sleep(10 * time.Second)
 		n.mustLeaveNoJob()
 	}, nodeCalled("node-1"), nodeCalled("node-2"))
 }

@@ -79,17 +79,21 @@ func (a *Auditor) remove(ctx context.Context, job *batchv1.Job) {
 	}) // one that stays expires
 }
 
-// free removes a Job, and waits until its name is free: what another node has of the same claim is
-// deleted by a Job of that name.
-func (a *Auditor) free(ctx context.Context, job *batchv1.Job) {
-	a.remove(ctx, job)
-	for until := a.Clock.Now().Add(a.Timeout); a.Clock.Now().Before(until); {
-		if now, err := a.another(ctx, job); err == nil && now.job == nil {
-			return
+// createNext creates a Job once none of its name is being deleted: what another node has of the same
+// claim is deleted by a Job of that name.
+func (a *Auditor) createNext(ctx context.Context, job *batchv1.Job) (*batchv1.Job, error) {
+	for until := a.Clock.Now().Add(a.Timeout); ; {
+		created, err := a.create(ctx, job)
+		if !apierrors.IsAlreadyExists(err) || !a.Clock.Now().Before(until) {
+			return created, err
+		}
+		other, failed := a.Client.BatchV1().Jobs(job.Namespace).Get(ctx, job.Name, metav1.GetOptions{})
+		if failed == nil && other.DeletionTimestamp == nil {
+			return nil, err
 		}
 		select {
 		case <-ctx.Done():
-			return
+			return nil, ctx.Err()
 		case <-a.Clock.After(lookEvery):
 		}
 	}
