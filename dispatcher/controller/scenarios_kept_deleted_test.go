@@ -196,6 +196,19 @@ func TestALeaderWhoseClockIsAheadDeletesNothingBeforeTheTime(t *testing.T) {
 	}
 }
 
+// The API server writes a time in whole seconds, and cuts off the rest.
+func TestAClockThatIsALittleAheadLaunchesADeleteOnce(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.Ahead = 100 * time.Millisecond
+		w.released("1h")
+		w.Until("nothing is left", 62*time.Minute, w.Empty)
+		w.MustRun("provision", "delete")
+		if n := len(w.CreatedJobs(contract.Delete)); n != 1 {
+			t.Errorf("%d deletes were launched", n)
+		}
+	})
+}
+
 // What an administrator has emptied is deleted now, whatever a clock shows.
 func TestALeaderWhoseClockIsAheadEmptiesTheTrash(t *testing.T) {
 	inWorld(t, func(w *world) {

@@ -63,7 +63,7 @@ func TestALimitOfTheTrashDeletesTheOldestVolumesFirst(t *testing.T) {
 		second := w.trash("3Gi")
 		w.mustHold("above the limit", first[1], second[0])
 		w.MustEmit("PersistentVolume/"+oldest.Name, "Deleting", 2)
-		why := "before the time of keep-deleted: with those of the namespace app that were released later, its bytes exceed keep-deleted-limit: 5Gi"
+		why := "before the time of keep-deleted: with those of the namespace app that were released later, its bytes exceed keep-deleted-limit: 5Gi (a smaller volume counts as 1Gi)"
 		if said := w.Events.About("PersistentVolume/"+oldest.Name, "Deleting")[0].Note; !strings.HasSuffix(said, why) {
 			t.Errorf("the event says %s", said)
 		}
