@@ -96,6 +96,12 @@ func observationBy(t *testing.T, reader cluster.Reader, objects ...metav1.Object
 	if err != nil {
 		t.Fatal(err)
 	}
+	return observationOf(t, caches, reader)
+}
+
+// observationOf returns all that is observed by a reader, or by the caches without one.
+func observationOf(t *testing.T, caches *cluster.Caches, reader cluster.Reader) *observe.Observation {
+	t.Helper()
 	clock := clocktesting.NewFakeClock(now)
 	b := &observe.Observer{Clock: clock, Resolver: resolve.Resolver{
 		Caches: caches, Slots: slots.New(caches, clock, func(types.UID) {}), Dispatcher: config.Dispatcher{Provisioner: contract.ProvisionerName}, Namespace: namespace,
@@ -158,6 +164,15 @@ func TestGateStaysUntilTheCacheShowsItsPod(t *testing.T) {
 	}
 	if got := observedBy(t, live.Cached(), jobOf(map[string]string{})); got.Gated || !got.Unfinished {
 		t.Errorf("gated %t, unfinished %t: the gate would go", got.Gated, got.Unfinished)
+	}
+}
+
+// A webhook has taken away what says whose the pod is.
+func TestAPodThatNamesNoClaimIsGated(t *testing.T) {
+	pod := podOf(own, "", gated)
+	delete(pod.Labels, contract.LabelClaimUID)
+	if got := observed(t, jobOf(map[string]string{}), pod); !got.Gated {
+		t.Error("its run waits for ever")
 	}
 }
 

@@ -45,8 +45,9 @@ type Observation struct {
 	Jobs  map[string]*batchv1.Job  // by name
 	Pods  map[string][]*corev1.Pod // by the Job's name; without a name those whose Job no longer exists
 	// read are the Job and the pods of each run, in their order: two namespaces may have Jobs of one
-	// name.
-	read []jobWithPods
+	// name. cached are the UID's pods as the cache showed them before the PV was read.
+	read   []jobWithPods
+	cached []*corev1.Pod
 	// Left is a pod that may run although its Job no longer exists, or nil. RecheckAt is when to look
 	// again for what nothing but time ends, zero if there is nothing of the kind.
 	Left      *corev1.Pod
@@ -142,10 +143,11 @@ func (o *Observation) apply(hint Hint) {
 	}
 }
 
-// readObjects reads the objects. The PV is read after the Jobs. Otherwise a run could be seen as
-// ended while the PV that it wrote a moment ago was missed. Where the claim is, the Jobs say, and the
-// PV only without them: a thief of the pod's token once wrote another name into its claimRef, and the
-// claim counted as one that no longer exists (TestTheRecordIsHeldWhereAForgedPVNamesAnotherClaim).
+// readObjects reads the objects. The PV is read after the Jobs and the pods. Otherwise a run, or a
+// pod without a Job, could be seen as ended while the PV that it wrote a moment ago was missed.
+// Where the claim is, the Jobs say, and the PV only without them: a thief of the pod's token once
+// wrote another name into its claimRef, and the claim counted as one that no longer exists
+// (TestTheRecordIsHeldWhereAForgedPVNamesAnotherClaim).
 func (b *Observer) readObjects(ctx context.Context, reader cluster.Reader, o *Observation) (err error) {
 	if err = b.readRuns(ctx, reader, o); err != nil {
 		return err
@@ -165,10 +167,11 @@ func (b *Observer) readObjects(ctx context.Context, reader cluster.Reader, o *Ob
 	return err
 }
 
-// jobWithPods is a Job and its pods.
+// jobWithPods is a Job and its pods and, if one is gated, its own and those of all its claims as the
+// cache shows them.
 type jobWithPods struct {
-	job  *batchv1.Job
-	pods []*corev1.Pod
+	job          *batchv1.Job
+	pods, cached []*corev1.Pod
 }
 
 func (b *Observer) readRuns(ctx context.Context, reader cluster.Reader, o *Observation) error {
@@ -182,13 +185,26 @@ func (b *Observer) readRuns(ctx context.Context, reader cluster.Reader, o *Obser
 		if err != nil {
 			return err
 		}
-		o.Jobs[job.Name], o.Pods[job.Name], o.read = job, pods, append(o.read, jobWithPods{job, pods})
+		read := jobWithPods{job: job, pods: pods}
+		if runs.GatedPod(pods) != nil {
+			read.cached = append(b.Caches.PodsOf(job), b.podsOf(run.UIDs...)...)
+		}
+		o.Jobs[job.Name], o.Pods[job.Name], o.read = job, pods, append(o.read, read)
 		if run.Record.Name != "" {
 			o.At = types.NamespacedName{Namespace: run.Namespace, Name: run.Record.Name}
 		}
 		o.View.Runs = append(o.View.Runs, run)
 	}
+	o.cached = b.podsOf(string(o.UID))
 	return nil
+}
+
+// podsOf returns the pods of claims, as the cache shows them.
+func (b *Observer) podsOf(uids ...string) (out []*corev1.Pod) {
+	for _, uid := range uids {
+		out = append(out, b.Caches.Pods.By(cluster.ByUID, uid)...)
+	}
+	return out
 }
 
 // observeRuns judges the runs. The PV was judged before: it proves what the container that wrote it
@@ -206,7 +222,7 @@ func (b *Observer) observeRuns(ctx context.Context, reader cluster.Reader, o *Ob
 // readOrphans finds the pods of the UID whose Jobs no longer exist: those that have ended and are
 // kept, and one that has not, which is reported. So is one on a lost node whose run has ended.
 func (b *Observer) readOrphans(ctx context.Context, reader cluster.Reader, o *Observation) error {
-	for _, pod := range b.Caches.Pods.By(cluster.ByUID, string(o.UID)) {
+	for _, pod := range o.cached {
 		if job := o.Jobs[pod.Labels[batchv1.JobNameLabel]]; job != nil && runs.IsPodOf(pod, job) {
 			if err := b.observeLost(ctx, reader, o, pod, job); err != nil {
 				return err

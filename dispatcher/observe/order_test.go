@@ -32,6 +32,38 @@ func (r *written) PV(ctx context.Context, name string) (*corev1.PersistentVolume
 	return r.Reader.PV(ctx, name)
 }
 
+// orphan reads a cluster in which a pod whose Job no longer exists ends, and so does what the caches
+// show, just after the PV was read that it has written meanwhile.
+type orphan struct {
+	cluster.Reader
+	end func()
+}
+
+func (r *orphan) PV(ctx context.Context, name string) (*corev1.PersistentVolume, error) {
+	pv, err := r.Reader.PV(ctx, name)
+	r.end()
+	return pv, err
+}
+
+// Otherwise an undo that is gated would be confirmed, and the volume of that PV deleted.
+func TestAPodThatEndsAfterThePVWasReadStillRuns(t *testing.T) {
+	left := podOf("provision-uid-1-0", "n1", func(*corev1.Pod) {})
+	caches, err := cluster.NewStatic(fake.NewClientset(), []string{namespace}, jobOf(map[string]string{}), podOf(own, "", gated), left)
+	if err != nil {
+		t.Fatal(err)
+	}
+	over := left.DeepCopy()
+	ended(over)
+	end := func() {
+		if err := caches.Pods[namespace].Update(over); err != nil {
+			t.Error(err)
+		}
+	}
+	if o := observationOf(t, caches, &orphan{caches.Cached(), end}); o.View.Runs[0].OtherPod != left.Name {
+		t.Errorf("the other pod is %q: the gate would go", o.View.Runs[0].OtherPod)
+	}
+}
+
 // Otherwise the run would be recorded as one that has failed, and its volume be undone.
 func TestPVOfARunThatHasEndedIsSeen(t *testing.T) {
 	pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: contract.PVName(uid)}}

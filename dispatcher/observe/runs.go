@@ -47,7 +47,7 @@ func (b *Observer) observeRun(ctx context.Context, reader cluster.Reader, o *Obs
 	others := runs.OthersOf(job, run.Record.Record)
 	run.Shared, run.PodKept = others.Wanted, run.First && !others.Unrecorded && len(runs.ReleasablePods(pods)) > 0
 	if run.Recorded == nil && !runs.HasEnded(job, pods, b.Clock.Now()) && !hasWritten(o, job, pods) {
-		return b.observeUnfinished(ctx, reader, run, job, pods)
+		return b.observeUnfinished(ctx, reader, run, read)
 	}
 	b.observeOutcome(run, string(o.UID), job, pods)
 	run.Void = runs.IsReplaced(job, pods)
@@ -80,10 +80,11 @@ func (b *Observer) observeMayRun(ctx context.Context, reader cluster.Reader, o *
 }
 
 // observeUnfinished finds what is in the way of a run that has not ended.
-func (b *Observer) observeUnfinished(ctx context.Context, reader cluster.Reader, run *decide.Run, job *batchv1.Job, pods []*corev1.Pod) error {
+func (b *Observer) observeUnfinished(ctx context.Context, reader cluster.Reader, run *decide.Run, read jobWithPods) error {
+	job, pods := read.job, read.pods
 	run.Unfinished, run.Unstarted = true, !runs.HasStarted(pods) && !runs.HasVanished(job, pods)
 	if gated := runs.GatedPod(pods); gated != nil && !run.Terminating {
-		return b.observeGate(ctx, reader, run, job, gated)
+		return b.observeGate(ctx, reader, run, read, gated)
 	} else if gated != nil {
 		run.Void = !runs.IsLeft(gated, job) && !slices.Contains(job.Finalizers, metav1.FinalizerDeleteDependents)
 	}
@@ -150,8 +151,9 @@ const toBeCounted = 3 * time.Second
 // counted the pod in its status, right after it has created it (syncJob in
 // pkg/controller/job/job_controller.go): a write of ours in between met that one, and the controller
 // tried again a second later.
-func (b *Observer) observeGate(ctx context.Context, reader cluster.Reader, run *decide.Run, job *batchv1.Job, gated *corev1.Pod) error {
-	if !slices.ContainsFunc(b.Caches.PodsOf(job), func(pod *corev1.Pod) bool { return pod.UID == gated.UID }) {
+func (b *Observer) observeGate(ctx context.Context, reader cluster.Reader, run *decide.Run, read jobWithPods, gated *corev1.Pod) error {
+	job := read.job
+	if !slices.ContainsFunc(read.cached, func(pod *corev1.Pod) bool { return pod.UID == gated.UID }) {
 		return nil
 	}
 	if by := gated.CreationTimestamp.Add(toBeCounted); job.Status.Active == 0 && b.Clock.Now().Before(by) {
@@ -162,19 +164,12 @@ func (b *Observer) observeGate(ctx context.Context, reader cluster.Reader, run *
 	if err := b.observeSources(ctx, reader, run, job); err != nil {
 		return err
 	}
-	return b.observeOtherPods(ctx, reader, run, gated)
-}
-
-// observeOtherPods notes if another pod of the claims of a gated one may run.
-func (b *Observer) observeOtherPods(ctx context.Context, reader cluster.Reader, run *decide.Run, gated *corev1.Pod) error {
-	for _, uid := range run.UIDs {
-		for _, pod := range b.Caches.Pods.By(cluster.ByUID, uid) {
-			if pod.UID == gated.UID {
-				continue
-			}
-			if err := b.observeOtherPod(ctx, reader, run, pod); err != nil || run.OtherPod != "" {
-				return err
-			}
+	for _, pod := range read.cached {
+		if pod.UID == gated.UID {
+			continue
+		}
+		if err := b.observeOtherPod(ctx, reader, run, pod); err != nil || run.OtherPod != "" {
+			return err
 		}
 	}
 	return nil
