@@ -29,7 +29,7 @@ func chartOf(t *testing.T, digest string) *chartv2.Chart {
 	return c
 }
 
-var upgradeCommand = regexp.MustCompile(`helm upgrade flex deploy/chart --namespace flex-system (.*)`)
+var upgradeCommand = regexp.MustCompile(`helm upgrade flex CHART --namespace flex-system (.*)`)
 
 // With the flag that keeps all values Helm also kept the image of the earlier release: the new roles
 // and policies were applied, the dispatcher stayed, and nothing said so.
