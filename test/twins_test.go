@@ -18,7 +18,7 @@ const (
 	nearTwin   = 0.6
 	// mostTwins is how many sentences may have one. Lower it when you have merged some, and never
 	// raise it: link to the page that has the fact.
-	mostTwins = 40
+	mostTwins = 30
 )
 
 var (
