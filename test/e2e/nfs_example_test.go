@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"os"
@@ -101,21 +102,35 @@ func (w *world) deleteOnExport(claim *corev1.PersistentVolumeClaim, pv *corev1.P
 	w.vanished(claim)
 }
 
-// removeJobsThatMount deletes Jobs that mount a claim: as long as their pods exist, ended or not,
-// the claim cannot be deleted.
+// removeJobsThatMount deletes Jobs that mount a claim, and waits for their pods: as long as these
+// exist, ended or not, the claim stays. A node that unmounts an NFS whose server was stopped waits for
+// that server.
 func (w *world) removeJobsThatMount(claim string) {
 	w.t.Helper()
+	mounts := func(v corev1.Volume) bool {
+		return v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == claim
+	}
 	jobs, err := kube.BatchV1().Jobs(ownNamespace).List(w.ctx(), all)
 	w.must(err, "list the Jobs")
 	for _, job := range jobs.Items {
-		if !slices.ContainsFunc(job.Spec.Template.Spec.Volumes, func(v corev1.Volume) bool {
-			return v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == claim
-		}) {
-			continue
+		if slices.ContainsFunc(job.Spec.Template.Spec.Volumes, mounts) {
+			err := kube.BatchV1().Jobs(ownNamespace).Delete(w.ctx(), job.Name,
+				metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)})
+			w.gone(err, "Job "+job.Name)
 		}
-		err := kube.BatchV1().Jobs(ownNamespace).Delete(w.ctx(), job.Name, metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)})
-		w.gone(err, "Job "+job.Name)
 	}
+	w.eventually(toMount, "the end of the pods that mount "+claim, func(ctx context.Context) error {
+		pods, err := kube.CoreV1().Pods(ownNamespace).List(ctx, all)
+		if err != nil {
+			return err
+		}
+		for _, pod := range pods.Items {
+			if slices.ContainsFunc(pod.Spec.Volumes, mounts) {
+				return errors.New("the pod " + pod.Name + " exists")
+			}
+		}
+		return nil
+	})
 }
 
 // export makes a directory of node1 what the claim of this name, in the namespace of configs, is
