@@ -259,13 +259,13 @@ selinux() {
   cells "$TMP/selinux" TestSELinux
 }
 
-# cells LOG PREFIX: a table of the steps that have passed, a row for each test whose name has the
-# prefix. A step may be several cells.
+# cells LOG PREFIX: a table of the steps that have passed, a row for each test with steps whose name
+# has the prefix. A step may be several cells.
 cells() {
   local columns="provisioned,mounted by the kernel,written,read by a second client,grown,cloned"
   awk -v columns="$columns,there after a reboot,deleted,repeated after a kill" -v prefix="$2" '
     BEGIN { n = split(columns, column, ",") }
-    index($3, prefix) == 1 {
+    index($3, prefix) == 1 && index($3, "/") {
       name = substr($3, length(prefix) + 1)
       sub("/.*", "", name)
       if (!(name in seen)) rows[++last] = name
