@@ -12,6 +12,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/audit/run"
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/options"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/series"
 )
 
@@ -147,7 +148,7 @@ func promValues(t *testing.T) map[string][]string {
 		states = append(states, m[1])
 	}
 	return map[string][]string{
-		"verdict": verdicts, "reason": verdicts, "verb": verbs, "state": states, "name": {options.Name}, "class": {"$class"},
+		"verdict": verdicts, "reason": append(verdicts, reason.NamespaceNotListed), "verb": verbs, "state": states, "name": {options.Name}, "class": {"$class"},
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/resolve"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/series"
 )
@@ -127,29 +128,28 @@ func (c *Controller) classNames() map[string]string {
 // countPending counts the claims that wait for a volume. Why they do is what the caches show without
 // an observation of each: 10,000 of them would take a second at every scrape.
 func (c *Controller) countPending(out *series.Backlog) {
-	problems := map[string]string{}
+	today := map[string]resolve.Resolved{} // by the name of the class
 	for _, class := range c.caches.Classes.All() {
 		if class.Provisioner != c.opts.Provisioner {
 			continue
 		}
-		if p := c.observer.Today(class).Target.Problem; p != nil {
-			problems[class.Name] = p.Reason
-		}
+		today[class.Name] = c.observer.Today(class)
 	}
 	for _, label := range c.caches.Claims.Keys(cluster.ByClass) {
 		for _, claim := range c.caches.Claims.Moving(cluster.ByClass, label) {
-			c.countIfPending(out, claim, problems)
+			c.countIfPending(out, claim, today)
 		}
 	}
 }
 
-// countIfPending counts a claim if it waits for a volume. problems are those of classes by their names.
-func (c *Controller) countIfPending(out *series.Backlog, claim *corev1.PersistentVolumeClaim, problems map[string]string) {
+// countIfPending counts a claim if it waits for a volume. today has the configs of classes by their
+// names.
+func (c *Controller) countIfPending(out *series.Backlog, claim *corev1.PersistentVolumeClaim, today map[string]resolve.Resolved) {
 	if claim.Spec.VolumeName != "" || !c.observer.IsPending(claim) {
 		return
 	}
 	class := storagehelpers.GetPersistentVolumeClaimClass(claim)
-	why := series.Why{Problem: problems[class]}
+	why := series.Why{Problem: today[class].WhyNotServed(claim)}
 	if job := c.provisionedBy(claim); job != nil {
 		c.readWhy(&why, job, string(claim.UID))
 	}

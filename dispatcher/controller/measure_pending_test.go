@@ -32,6 +32,20 @@ func TestPendingClaimsAreCountedByWhatTheyWaitFor(t *testing.T) {
 	})
 }
 
+// An administrator is not to be called for a claim that the class refuses on purpose.
+func TestAClaimOfAnUnlistedNamespaceIsCountedAsSuch(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.SetUpGold(fakecluster.Works, "namespaces", "team-a")
+		w.Start()
+		claim := w.CreateClaim("data")
+		w.Advance(10 * time.Second)
+		w.mustCount(pending, map[string]float64{
+			`flex_dispatcher_claims_pending{class="gold",reason="NamespaceNotListed"}`:                         1,
+			`flex_dispatcher_oldest_pending_claim_timestamp_seconds{class="gold",reason="NamespaceNotListed"}`: float64(claim.CreationTimestamp.Unix()),
+		})
+	})
+}
+
 func TestAClaimThatIsAtWorkOrBoundIsCountedAsSuch(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works)

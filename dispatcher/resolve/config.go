@@ -326,6 +326,19 @@ func namespaceProblem(claim *corev1.PersistentVolumeClaim, cm *corev1.ConfigMap)
 			"%s to data.namespaces of the ConfigMap", claim.Namespace)
 }
 
+// WhyNotServed returns the reason of the event that the config serves no claims, or not one of this
+// claim's namespace. It is empty if it does.
+func (r Resolved) WhyNotServed(claim *corev1.PersistentVolumeClaim) string {
+	p := r.Target.Problem
+	if p == nil && r.From != nil {
+		p = namespaceProblem(claim, r.From)
+	}
+	if p == nil {
+		return ""
+	}
+	return p.Reason
+}
+
 // cloneProblem returns the problem that a claim is a clone, and a config does not say that its image
 // can clone.
 func cloneProblem(claim *corev1.PersistentVolumeClaim, cfg config.Config) *decide.Problem {

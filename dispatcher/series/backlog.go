@@ -61,7 +61,7 @@ type Pending struct{ Class, Reason string }
 type Why struct {
 	// Running is set if a Job for the claim has not ended, Stuck if that cannot start.
 	Running, Stuck bool
-	// Problem is the reason of the events about the class's config, empty without a fault. Verdict is
+	// Problem is the reason of the event that the config does not serve the claim, empty for none. Verdict is
 	// that of the newest run for the claim, empty without one that has ended.
 	Problem string
 	Verdict contract.Verdict
