@@ -147,10 +147,14 @@ func trashCommand() *cobra.Command {
 			if trash, err = Only(trash, args, empty); err != nil {
 				return err
 			}
-			if err = (&printer{out: cmd.OutOrStdout()}).trash(trash); err == nil && empty {
-				err = d.Empty(cmd.Context(), trash)
+			p := &printer{out: cmd.OutOrStdout()}
+			if err = p.trash(trash); err != nil || !empty {
+				return err
 			}
-			return err
+			if err = d.Empty(cmd.Context(), trash); err == nil {
+				p.printf("The deletes of these volumes (%d) are due now.\n", len(trash))
+			}
+			return cmp.Or(err, p.err)
 		},
 	}
 	a.connection.addFlags(cmd.Flags())
