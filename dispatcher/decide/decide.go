@@ -141,12 +141,15 @@ func removePodFinalizer(v View) Action {
 }
 
 // recordOutcome records what happened to a run that has ended. It comes before everything
-// that depends on the outcome, since the run's pod may be deleted at any time.
+// that depends on the outcome, since the run's pod may be deleted at any time. A record that is
+// released stays so: a webhook took off the outcome that was written with the release, and a volume
+// whose PV had been retained and deleted by hand was once undone
+// (TestAnOutcomeThatIsTakenOffUndoesNoRetainedVolume).
 func recordOutcome(v View) Action {
 	for _, r := range v.Runs {
 		if r.State() == RunEnded && !v.IsRefused(RecordOutcome{Run: r}) {
 			success, describes := hasSucceeded(v, r), describesPV(v, r)
-			action := RecordOutcome{Run: r, Success: success, Describes: describes, Release: v.isReleasedWith(r, success)}
+			action := RecordOutcome{Run: r, Success: success, Describes: describes, Release: !r.Held || v.isReleasedWith(r, success)}
 			if !success && !describes {
 				action.Retry = v.retryAt(&r)
 			}

@@ -245,12 +245,25 @@ func reclaimVolume(v View) Action {
 		}
 		return launchDelete(v, d, false)
 	case v.Volume.Terminating && v.Volume.HasFinalizer:
-		return SetFinalizer{Remove: true, LeftBehind: left}
+		return v.freeReclaimed(left)
 	case v.Volume.Terminating:
 		return v.rest("the PV is being deleted")
 	default:
 		return DeletePV{}
 	}
+}
+
+// freeReclaimed removes our finalizer from a PV whose volume is deleted, or left behind for a reason. As
+// long as the outcome of a provision could not be written, the PV stays: without it that Job says that
+// the PV is to be created, and the Job of the delete may have expired by then
+// (TestAnOutcomeThatIsTakenOffCreatesNoPVOfADeletedVolume).
+func (v View) freeReclaimed(left string) Action {
+	if slices.ContainsFunc(v.Runs, func(r Run) bool {
+		return r.Held && r.Verb == contract.Provision && r.State() == RunEnded
+	}) {
+		return v.rest("the PV is the record of a provision whose outcome could not be written")
+	}
+	return SetFinalizer{Remove: true, LeftBehind: left}
 }
 
 // whyGivenUp returns why a volume is given up with its node, or nothing if it is not.
