@@ -151,7 +151,7 @@ func trashCommand() *cobra.Command {
 			if err = p.trash(trash); err != nil || !empty {
 				return err
 			}
-			if err = d.Empty(cmd.Context(), trash); err == nil {
+			if err = d.Empty(cmd.Context(), trash); err == nil && len(trash) > 0 {
 				p.printf("The deletes of these volumes (%d) are due now.\n", len(trash))
 			}
 			return cmp.Or(err, p.err)

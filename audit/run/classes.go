@@ -108,7 +108,8 @@ func (a *Auditor) parse(ctx context.Context, cm *corev1.ConfigMap, class *storag
 	case len(faults) > 0:
 		return cfg, "", fmt.Errorf("its config %s/%s: %w", cm.Namespace, cm.Name, faults.ToAggregate())
 	case !cfg.Supports(contract.List):
-		return cfg, "", fmt.Errorf("%w: its config %s/%s does not have list among its verbs: add it if its image or script serves it (docs/contract.md#the-list)", errUnlisted, cm.Namespace, cm.Name)
+		return cfg, "", fmt.Errorf("%w: its config %s/%s does not have list among its verbs: "+
+			"add it if its image or script serves it (docs/contract.md#the-list)", errUnlisted, cm.Namespace, cm.Name)
 	}
 	if faults = jobs.Check(cfg, a.Allowed); len(faults) > 0 {
 		return cfg, "", fmt.Errorf("its config %s/%s: %s. Remedy: correct the config or, if the dispatcher has an --allow for it, give the audit the same one",

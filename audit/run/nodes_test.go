@@ -95,7 +95,7 @@ func TestAnOrphanOfTwoNodesIsDeletedOnBoth(t *testing.T) {
 				n.t.Errorf("said %q, %v", said, err)
 			}
 		}
-		time.Sleep(10 * time.Second)
+		time.Sleep(11 * time.Second) // of the bubble: the last name is free after ten
 		n.mustLeaveNoJob()
 	}, nodeCalled("node-1"), nodeCalled("node-2"))
 }

@@ -124,7 +124,8 @@ func NoHandlers() Handlers {
 		Claim: ignore[*corev1.PersistentVolumeClaim], ClaimUpdated: ignoreUpdate[*corev1.PersistentVolumeClaim],
 		PV: ignore[*corev1.PersistentVolume], PVUpdated: ignoreUpdate[*corev1.PersistentVolume], Detached: ignore[*corev1.PersistentVolume],
 		Class: ignore[*storagev1.StorageClass], Node: ignore[*corev1.Node],
-		Config: ignore[*corev1.ConfigMap], Account: ignore[*corev1.ServiceAccount], Revision: ignore[*appsv1.ControllerRevision], RevisionUpdated: ignoreUpdate[*appsv1.ControllerRevision],
+		Config: ignore[*corev1.ConfigMap], Account: ignore[*corev1.ServiceAccount],
+		Revision: ignore[*appsv1.ControllerRevision], RevisionUpdated: ignoreUpdate[*appsv1.ControllerRevision],
 		Job: ignore[*batchv1.Job], JobUpdated: ignoreUpdate[*batchv1.Job], Pod: ignore[*corev1.Pod], PodUpdated: ignoreUpdate[*corev1.Pod],
 	}
 }

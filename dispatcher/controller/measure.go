@@ -144,7 +144,9 @@ func (c *Controller) countPending(out *series.Backlog) {
 
 // countIfPending counts a claim if it waits for a volume. today has the configs of classes by their
 // names.
-func (c *Controller) countIfPending(out *series.Backlog, claim *corev1.PersistentVolumeClaim, today map[string]resolve.Resolved) {
+func (c *Controller) countIfPending(
+	out *series.Backlog, claim *corev1.PersistentVolumeClaim, today map[string]resolve.Resolved,
+) {
 	if claim.Spec.VolumeName != "" || !c.observer.IsPending(claim) {
 		return
 	}

@@ -149,7 +149,10 @@ func recordOutcome(v View) Action {
 	for _, r := range v.Runs {
 		if r.State() == RunEnded && !v.IsRefused(RecordOutcome{Run: r}) {
 			success, describes := hasSucceeded(v, r), describesPV(v, r)
-			action := RecordOutcome{Run: r, Success: success, Describes: describes, Release: !r.Held || v.isReleasedWith(r, success)}
+			action := RecordOutcome{
+				Run: r, Success: success, Describes: describes,
+				Release: !r.Held || v.isReleasedWith(r, success),
+			}
 			if !success && !describes {
 				action.Retry = v.retryAt(&r)
 			}

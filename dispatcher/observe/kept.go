@@ -41,26 +41,27 @@ func (b *Observer) observeKept(_ context.Context, _ cluster.Reader, o *Observati
 		o.Early = "an administrator has emptied the trash"
 	case b.exceedsLimit(o.PV, trash):
 		o.Early = fmt.Sprintf("with those of the namespace %s that were released later, "+
-			"its bytes exceed keep-deleted-limit: %s (a smaller volume counts as 1Gi)", o.PV.Spec.ClaimRef.Namespace, Bytes(trash.Limit))
+			"its bytes exceed keep-deleted-limit: %s (a smaller volume counts as 1Gi)",
+			o.PV.Spec.ClaimRef.Namespace, Bytes(trash.Limit))
 	default:
 		vol.KeptUntil, o.KeepLimit = until, trash.Limit
 	}
 	return nil
 }
 
-// written is how exactly the API server writes a time.
-const written = time.Second
+// timeUnit is the unit in which the API server writes times: it cuts off the rest.
+const timeUnit = time.Second
 
 // byAPIServer returns from when on a delete is due, as this clock has it. The API server writes
 // when a PV was released and when a Job was created, so a delete whose Job is older than the time
 // that is due was launched by a clock that is ahead. It is not due, and the next one is when as
-// much time has passed by any clock as the first was too early. A clock that is less ahead than the
-// times are exact once had each delete launched twice
+// much time has passed by any clock as the first was too early. A clock that is ahead by less than
+// that unit once had each delete launched twice
 // (TestAClockThatIsALittleAheadLaunchesADeleteOnce).
 func (o *Observation) byAPIServer(due time.Time) time.Time {
 	d := o.View.Newest(contract.Delete)
 	switch {
-	case d == nil || d.Volume != o.View.Volume.UID || !d.Created.Before(due.Add(-written)) ||
+	case d == nil || d.Volume != o.View.Volume.UID || !d.Created.Before(due.Add(-timeUnit)) ||
 		d.Created.Before(o.ReleasedAt()):
 		return due
 	case d.Unfinished:
