@@ -133,7 +133,10 @@ func TestOneRunPerClaimAlsoInTwoBatchesOfTwoLeaders(t *testing.T) {
 func TestTwoLeadersOfWhichOneStopsBeforeItsLaunchCreateOneJob(t *testing.T) {
 	inWorld(t, func(w *world) {
 		stopped := make(chan struct{}, 1)
-		w.BeforeJob = func() {
+		w.BeforeWrite = func(verb, resource string) {
+			if verb != "create" || resource != "jobs" {
+				return
+			}
 			select {
 			case stopped <- struct{}{}:
 				time.Sleep(10 * time.Second)

@@ -82,12 +82,10 @@ type Cluster struct {
 	DieAfterEveryWrite bool
 	// Deaths counts the dispatchers that were killed and replaced.
 	Deaths int64
-	// BeforeJob, when set, runs before every Job that a dispatcher creates. A process stopped
-	// between its last look and its write is one that sleeps here.
-	BeforeJob func()
-	// BeforePatch, when set, runs before a dispatcher patches a Job or a pod, with "jobs" or
-	// "pods". A slow API server is one that sleeps here.
-	BeforePatch func(resource string)
+	// BeforeWrite, when set, runs before a dispatcher writes on a Job, a pod, a claim or a
+	// PersistentVolume, with the verb and the resource. A slow API server is one that sleeps here, and
+	// so is a process that is stopped between its last look and its write.
+	BeforeWrite func(verb, resource string)
 	// Panics is set by a test in which dispatchers panic.
 	Panics bool
 

@@ -13,7 +13,7 @@
 // # Nouns
 //
 //   - [Cluster]: everything but the dispatchers. Its exported fields are what a test may turn: Images, Mounted,
-//     NoPodFor, NodeLost, Ahead, Frozen, CutOff, Clocks, BinderDown, Cordoned, Choices, Downtime, BeforeJob, BeforePatch.
+//     NoPodFor, NodeLost, Ahead, Frozen, CutOff, Clocks, BinderDown, Cordoned, Choices, Downtime, BeforeWrite.
 //   - [Worlds]: what a cluster does only where it is asked for, since the dispatcher does not survive it yet.
 //   - [Server]: the API server. Its [Change]s are the history, its [Key]s say where objects are stored.
 //   - [Process]: one life of a dispatcher, with a client, watches and a death of its own. Any number run at a time.

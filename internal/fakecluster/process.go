@@ -104,7 +104,7 @@ func (c *Cluster) newProcess(writes int64) *Process {
 	}
 	p.Events = ofProcess{c.Events, p}
 	p.requests = c.Server.client(DispatcherName, p)
-	p.Client = pausing{p.requests, c.BeforeJob, c.BeforePatch}
+	p.Client = newPausing(p.requests, c.BeforeWrite)
 	return p
 }
 

@@ -166,7 +166,7 @@ func (w *world) setUp() {
 	}
 	w.setUpCinder()
 	w.setClocks()
-	w.BeforeJob, w.BeforePatch = w.beforeWrite, func(string) { w.beforeWrite() }
+	w.BeforeWrite = func(string, string) { w.beforeWrite() }
 	w.Server.Refuse(w.admit)
 	w.Server.Overtake(w.overtake)
 	w.createMissing()
