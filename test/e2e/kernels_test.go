@@ -124,8 +124,8 @@ func (w *world) mustRepeat(class string, changes ...func(*corev1.PersistentVolum
 }
 
 // killsARun has node9 kill the script of the next run on it: a run has ended before a command from
-// here is there. It looks at new processes alone, 50 times a second: a pkill in a loop is slower than
-// a short script, and has missed one.
+// here is there. It reads new processes alone, 50 times a second: a loop of pkill was slower than a
+// short script, and once missed it (TestKernelNFS).
 func (w *world) killsARun() {
 	w.t.Helper()
 	w.onGuest(`cat >/run/killer.pl <<'END'
