@@ -59,10 +59,11 @@ func (a *Actor) Launch(ctx context.Context, first Member, others ...Member) erro
 	return nil
 }
 
-// reportLaunchedOver emits what earlier runs have left in the storage that are not undone.
+// reportLaunchedOver emits what earlier runs have left in the storage that are not undone, unless the
+// record of the last one says so already.
 func (a *Actor) reportLaunchedOver(first Member, others []Member) {
 	for _, m := range append([]Member{first}, others...) {
-		if m.Launch.LeftBehind != "" {
+		if last := m.O.View.Newest(contract.Provision); m.Launch.LeftBehind != "" && m.Launch.LeftBehind != last.LeftBehind {
 			a.emitLeftBehind(m.O.Jobs[m.O.View.MayHaveMade().Name], claimOf(m.O), m.Launch.LeftBehind)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 )
 
@@ -133,6 +134,42 @@ func TestAbandonedIsUndoneIfAnyRunMayHaveMadeSomething(t *testing.T) {
 		w.Until("nothing is left", time.Minute, w.Empty)
 		w.MustRun("provision", "provision", "delete")
 	})
+}
+
+// An administrator has given up what the first run made, perhaps since another PV uses it. A run that
+// never started was undone after its claim, and so was that volume.
+func TestWhatIsGivenUpIsNotUndoneAfterARunThatNeverStarted(t *testing.T) {
+	for _, expires := range []bool{false, true} {
+		t.Run(map[bool]string{false: "at once", true: "when its record has expired"}[expires], func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				w.SetUpGold(fakecluster.Always(fakecluster.Halfway(75)), "timeout", "1m")
+				w.Start()
+				claim := w.CreateClaim("data")
+				w.Until("the first run ended", time.Minute, func() bool { return len(w.Runs) == 1 })
+				image := w.Images[fakecluster.GoldImage]
+				image.Waits = "ErrImagePull"
+				w.Images[fakecluster.GoldImage] = image
+				w.Advance(500 * time.Millisecond)
+				first := fakecluster.List[*batchv1.Job](w)[0]
+				fakecluster.Update(w, fakecluster.Admin, first, func(job *batchv1.Job) { job.Annotations[jobs.AnnForget] = string(claim.UID) })
+				w.Until("two more were launched", time.Hour, func() bool { return len(w.CreatedJobs(contract.Provision)) == 3 })
+				if expires {
+					w.Until("it has expired", 4*time.Hour, func() bool {
+						return !slices.ContainsFunc(fakecluster.List[*batchv1.Job](w), func(job *batchv1.Job) bool { return job.UID == first.UID })
+					})
+				}
+				image.Waits = ""
+				w.Images[fakecluster.GoldImage] = image
+				fakecluster.Delete(w, fakecluster.User, w.Claim("data"))
+				w.Advance(2 * time.Hour)
+				w.MustRun("provision")
+				w.MustEmit("Job/"+first.Name, "LeftBehind", 1, "an administrator has released its record")
+				if len(w.Storage) == 0 || len(w.HeldRecords()) > 0 {
+					w.T.Errorf("the storage has %v, and on record are %v", w.Storage, w.HeldRecords())
+				}
+			})
+		})
+	}
 }
 
 func TestAbandonedIsUndoneWhenAClaimIsBoundElsewhere(t *testing.T) {

@@ -61,6 +61,35 @@ func TestWhatIsKeptIsNotUndoneBeforeAnotherConfigIsTried(t *testing.T) {
 	}
 }
 
+// A run that never started does not stand for what was given up before it was launched, also when the
+// Job of that has expired. It does for the one before it whose record was released without that.
+func TestWhatWasReleasedIsNotUndoneByARunThatNeverStarted(t *testing.T) {
+	released := failedRun(1)
+	released.Held = false
+	pending := View{Now: now, Claim: ClaimPending, Provision: provisionTargets()[1], Delete: deleteTargets()[1], Runs: []Run{released}}
+	pending.Runs[0].Revision, pending.Runs[0].Hash = pending.Provision.Revision, pending.Provision.Hash
+	launch, launches := Decide(pending).(Launch)
+	if !launches || launch.NothingBefore || launch.LeftBehind != reason.Released {
+		t.Fatalf("got %#v, want a provision that says what is left", Decide(pending))
+	}
+	next := recorded(run(contract.Provision, 2), contract.NotStarted, time.Minute)
+	next.Held, next.Published, next.NothingBefore = true, true, false
+	for _, says := range []string{reason.Released, ""} {
+		next.LeftBehind = says
+		for name, all := range map[string][]Run{"on record": {failedRun(1), next}, "released": {released, next}, "expired": {next}} {
+			v := View{Now: now, Claim: ClaimGone, Delete: deleteTargets()[1], Runs: all}
+			undone := says == "" || name == "on record"
+			release, releases := Decide(v).(ReleaseRecord)
+			if launch, launches := Decide(v).(Launch); launches != undone || launches && !launch.Undo {
+				t.Errorf("%s, says %q: got %#v", name, says, Decide(v))
+			}
+			if !undone && (!releases || release.Run.Number != 2 || release.LeftBehind != says) {
+				t.Errorf("%s, says %q: got %#v, want its release", name, says, Decide(v))
+			}
+		}
+	}
+}
+
 // With write-pv: dispatcher no PV can have been deleted that was never to be created.
 func TestARetainedVolumeWhosePVWasNeverOnRecordIsUndone(t *testing.T) {
 	r := recorded(run(contract.Provision, 1), contract.Done, time.Hour)

@@ -26,13 +26,15 @@ func provisionClaim(v View) Action {
 		return launchWhenReady(v, v.Provision, nil, Launch{Verb: contract.Provision, Number: v.nextNumber(), Attempt: 1, NothingBefore: d == nil || isDone(d)})
 	}
 	launch := Launch{Verb: contract.Provision, Number: v.nextNumber(), Attempt: nextAttempt(p), NothingBefore: v.madeNothing(p)}
-	if v.Provision.Problem == nil && hasChanged(p, v.Provision) {
-		if v.canUndo(p) {
-			return launchDelete(v, v.undoRun(p), true)
-		}
-		if !launch.NothingBefore {
-			launch.LeftBehind = cmp.Or(v.whyNotUndone(p), reason.Kept)
-		}
+	changed := v.Provision.Problem == nil && hasChanged(p, v.Provision)
+	switch {
+	case changed && v.canUndo(p):
+		return launchDelete(v, v.undoRun(p), true)
+	case launch.NothingBefore:
+	case changed:
+		launch.LeftBehind = cmp.Or(v.whyNotUndone(p), reason.Kept)
+	default:
+		launch.LeftBehind = v.whyReleased(p)
 	}
 	if hasRequestChanged(p, v.Provision) {
 		launch.Attempt = 1

@@ -79,21 +79,34 @@ func (v View) madeNothing(p *Run) bool {
 }
 
 // whyNotUndone returns why what a run may have made stays in the storage, or nothing: its node no
-// longer exists and the config gives its volumes up, its image cannot delete, an administrator has
-// given it up, or its record is released. Another claim may have been bound to the PV that stood
-// for the volume then.
+// longer exists and the config gives its volumes up, its image cannot delete, or its record says so.
 func (v View) whyNotUndone(p *Run) string {
-	switch {
-	case v.isForgotten(p):
-		return reason.Forgotten
-	case !v.isRecord(p) && !v.Volume.Exists():
-		return reason.Released
+	if why := v.whyReleased(p); why != "" {
+		return why
 	}
 	if why := v.Delete.whyGivenUp(); why != "" {
 		return why
 	}
 	if v.Delete.Problem == nil && !v.Delete.Supported {
 		return "its image does not support the verb delete"
+	}
+	return ""
+}
+
+// whyReleased returns why no record stands for what a run or one before it may have made, or nothing.
+// An administrator has given it up. Or its record is released: another claim may have been bound to
+// the PV that stood for the volume then. A later run that never started does not change that.
+func (v View) whyReleased(p *Run) string {
+	made := v.newestConfirmed(contract.Provision)
+	switch {
+	case v.isForgotten(p):
+		return reason.Forgotten
+	case v.Volume.Exists():
+		return ""
+	case !v.isRecord(p):
+		return reason.Released
+	case made == nil || !v.isRecord(made):
+		return p.LeftBehind
 	}
 	return ""
 }
