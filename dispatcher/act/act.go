@@ -58,8 +58,6 @@ type Result struct {
 	RequeueAfter time.Duration
 	// Hint is for the next observation, which then comes at once. It is nil if nothing was learned.
 	Hint *observe.Hint
-	// Recorded is set if outcomes were written, on the Job as it was observed.
-	Recorded bool
 }
 
 // learned makes the UID be observed again at once, with what was learned from a refused write.
@@ -82,29 +80,23 @@ func (a *Actor) carryOut(ctx context.Context, o *observe.Observation, action dec
 		return a.storeRevision(ctx, o)
 	case decide.AwaitSlot:
 		return a.awaitSlot(o, d), nil
-	case decide.AnnounceReschedule:
-		return a.announceReschedule(ctx, o, d)
 	case decide.Reschedule:
 		return Result{}, a.reschedule(ctx, o, d.Why)
-	case decide.Cancel:
-		return a.cancelRun(ctx, o, d)
 	case decide.RemovePodFinalizer:
-		return Result{}, a.removePodFinalizers(ctx, o, d.Run)
+		return Result{}, a.freeOrphans(ctx, o)
 	case decide.KeepVolume:
-		return a.keepVolume(ctx, o, d)
+		return Result{}, a.keepVolume(ctx, o, d)
 	case decide.CreatePV:
 		return a.createPV(ctx, o, d.Run)
 	case decide.PublishResult:
 		return a.publishResult(ctx, o, d)
-	case decide.ReleaseRecord:
-		return a.releaseRecord(ctx, o, d)
 	case decide.SetFinalizer:
 		return Result{}, a.setFinalizer(ctx, o, d)
 	case decide.DeletePV:
 		return Result{}, a.deletePV(ctx, o.PV)
 	case decide.SetResizeStage:
 		return Result{}, a.setResizeStage(ctx, o, d)
-	case decide.Launch, decide.Confirm, decide.RecordOutcome: // the controller carries these out, for all claims of a Job: see its launch, confirm and record
+	case decide.Launch, decide.Confirm, decide.Cancel, decide.RecordOutcome, decide.ReleaseRecord, decide.AnnounceReschedule: // these are about a Job: see the controller's launch, and package run
 	}
 	return Result{}, fmt.Errorf("the action %T cannot be carried out for one claim", action)
 }
@@ -149,12 +141,10 @@ func (a *Actor) dropsWarnings(namespace string) bool {
 // storage, and its event says so.
 func saysWhatIsLeft(o *observe.Observation, action decide.Action) bool {
 	switch d := action.(type) { //nolint:gochecksumtype // no other gives up anything
-	case decide.ReleaseRecord:
-		return d.LeftBehind != ""
 	case decide.SetFinalizer:
 		return d.LeftBehind != ""
 	case decide.RemovePodFinalizer:
-		return d.Run.Name == "" && slices.ContainsFunc(o.Pods[""], o.MayOrphanHaveLeft)
+		return slices.ContainsFunc(o.Pods[""], o.MayOrphanHaveLeft)
 	default:
 		return false
 	}

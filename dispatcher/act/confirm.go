@@ -2,7 +2,6 @@ package act
 
 import (
 	"context"
-	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -18,31 +17,23 @@ import (
 
 // Confirm lets the pod of a gated Job be scheduled. A run that deletes volumes first deletes the PV
 // of each claim that it serves, as it was judged: while a PV that is not terminating might be bound
-// or handed on, no container may delete its volume. It stops at the first PV that has changed.
-func (a *Actor) Confirm(ctx context.Context, o *observe.Observation, run decide.Run, members ...*observe.Observation) (Result, error) {
-	result, err := a.confirm(ctx, o, run, members)
-	return a.unlessRefused(ctx, o, decide.Confirm{Run: run}, result, err)
-}
-
-// recheckChanged is how soon a run is judged again, one of whose PVs has changed. The watch
-// enqueues the claim of that PV, which need not be the one that confirms: a batch of deletes once
-// waited for its Job's deadline (TestABatchOfDeletesIsConfirmedAfterAConflict).
-const recheckChanged = 200 * time.Millisecond
-
-func (a *Actor) confirm(ctx context.Context, o *observe.Observation, run decide.Run, members []*observe.Observation) (Result, error) {
+// or handed on, no container may delete its volume. It stops at the first PV that has changed: that
+// change enqueues its claim, which says what it is now.
+func (a *Actor) Confirm(ctx context.Context, run decide.Run, members ...*observe.Observation) error {
+	o := members[0]
 	pod, job := runs.GatedPod(o.Pods[run.Name]), o.Jobs[run.Name]
 	if how, err := a.noteConfirmed(ctx, job, pod); err != nil || how != patch.Written {
-		return Result{}, err
+		return err
 	}
 	if run.Verb == contract.Delete && !run.IsUndo() {
 		for _, member := range members {
 			if how, err := a.deleteJudgedPV(ctx, member); err != nil || how != patch.Written {
-				return Result{RequeueAfter: recheckChanged}, err
+				return err
 			}
 		}
 	}
 	klog.FromContext(ctx).V(2).Info("Confirming run", "claim", o.At, "uid", o.UID, "pod", klog.KObj(pod))
-	return Result{}, a.removeGate(ctx, pod)
+	return a.removeGate(ctx, pod)
 }
 
 // noteConfirmed writes on a Job which pod of it is confirmed, before that can run. The Job controller

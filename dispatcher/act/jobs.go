@@ -26,27 +26,18 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/series"
 )
 
-// requeueShared is how soon a UID is observed again that could not write on a Job of several claims
-// because another UID had.
-const requeueShared = 100 * time.Millisecond
-
-// patchJob writes on a Job as it was observed. A change of a Job that serves several claims
-// enqueues only the claims that it is about. So if there was a conflict, and the UID shares the
-// Job, the UID is requeued.
-func (a *Actor) patchJob(ctx context.Context, job *batchv1.Job, change patch.Fields) (patch.Outcome, Result, error) {
+// patchJob writes on a Job as it was observed. If that has changed, the change enqueues the Job and its
+// claims.
+func (a *Actor) patchJob(ctx context.Context, job *batchv1.Job, change patch.Fields) (patch.Outcome, error) {
 	err := a.noted(patch.Merge(ctx, a.Client.BatchV1().Jobs(job.Namespace), job, change))
-	how, err := patch.OutcomeOf(err, "patch the Job %s/%s", job.Namespace, job.Name)
-	if how == patch.Changed && len(jobs.UIDs(job)) > 1 {
-		return how, Result{RequeueAfter: requeueShared}, err
-	}
-	return how, Result{}, err
+	return patch.OutcomeOf(err, "patch the Job %s/%s", job.Namespace, job.Name)
 }
 
 // patchRecord changes what a Job records of a UID.
-func (a *Actor) patchRecord(ctx context.Context, o *observe.Observation, job *batchv1.Job, change func(*jobs.Record)) (patch.Outcome, Result, error) {
+func (a *Actor) patchRecord(ctx context.Context, o *observe.Observation, job *batchv1.Job, change func(*jobs.Record)) (patch.Outcome, error) {
 	annotations, err := jobs.Recorded(job, change, string(o.UID))
 	if err != nil {
-		return 0, Result{}, err
+		return 0, err
 	}
 	return a.patchJob(ctx, job, patch.Annotate(annotations))
 }
@@ -60,29 +51,29 @@ type Ended struct {
 // RecordOutcomes writes the outcomes of one run on its Job, for all the claims that it served or
 // for some, in one write. Before, it lets the node end the sidecars that are left. A Job that has
 // changed since it was observed may have the outcomes already, so the events are emitted only after
-// a successful write.
-func (a *Actor) RecordOutcomes(ctx context.Context, all ...Ended) (Result, error) {
+// a successful write. It reports whether they were written, on the Job as it was observed.
+func (a *Actor) RecordOutcomes(ctx context.Context, all ...Ended) (recorded bool, err error) {
 	first := all[0]
 	job := first.O.Jobs[first.Record.Run.Name]
 	change, err := recordPatch(job, all, a.Clock.Now())
 	if err != nil {
-		return Result{}, err
+		return false, err
 	}
 	if err := a.endSidecars(ctx, first.O.Pods[job.Name]); err != nil {
-		return a.unlessRefused(ctx, first.O, first.Record, Result{}, err)
+		return false, err
 	}
-	how, result, err := a.patchJob(ctx, job, change)
+	how, err := a.patchJob(ctx, job, change)
 	if how == patch.Changed || err != nil {
-		return a.unlessRefused(ctx, first.O, first.Record, result, err)
+		return false, err
 	}
+	a.emitOutput(first.O, first.Record)
 	for _, one := range all {
-		a.emitOutput(one.O, one.Record)
 		klog.FromContext(ctx).Info("Run ended", "claim", one.O.At, "uid", one.O.UID, "job", klog.KObj(job), "verdict", one.Record.Run.Outcome.Verdict, "success", one.Record.Success)
 		if !one.Record.Describes {
 			a.reportRun(one.O, one.Record)
 		}
 	}
-	return Result{Recorded: how == patch.Written}, nil
+	return how == patch.Written, nil
 }
 
 // endSidecars lowers the deadlines of pods whose sidecars alone are left. The kubelet then ends them
@@ -101,13 +92,13 @@ func (a *Actor) endSidecars(ctx context.Context, pods []*corev1.Pod) error {
 	return nil
 }
 
-// Learned returns what the writing of its outcome has taught about a run's UID, or nil: that the
-// record is released since a retained PV stands for the volume.
-func (e Ended) Learned(written Result) *observe.Hint {
-	if written.Recorded && e.Record.Run.Verb == contract.Provision && e.Record.Success && e.Record.Release && !e.O.View.Volume.PolicyDelete {
+// Learned returns what a written outcome teaches about a run's UID, or nil: that the record is
+// released since a retained PV stands for the volume.
+func (e Ended) Learned() *observe.Hint {
+	if e.Record.Run.Verb == contract.Provision && e.Record.Success && e.Record.Release && !e.O.View.Volume.PolicyDelete {
 		return &observe.Hint{ReleasedFor: e.O.View.Volume.UID}
 	}
-	return written.Hint
+	return nil
 }
 
 // recordPatch returns the patch that records outcomes, and releases the records that are no longer
@@ -175,43 +166,68 @@ func keepFor(job *batchv1.Job, ended []Ended, now time.Time) time.Duration {
 	return keep
 }
 
-// releaseRecord removes the record finalizer of a Job, so that the Job expires. If the Job is still
-// the record of another claim, it is only marked as released by this one. What stays in the storage
-// is reported before, and on record: the answer to this write may be lost, or its writer die.
-func (a *Actor) releaseRecord(ctx context.Context, o *observe.Observation, d decide.ReleaseRecord) (Result, error) {
-	job := o.Jobs[d.Run.Name]
-	annotations, err := jobs.Recorded(job, func(r *jobs.Record) { r.Released, r.LeftBehind = true, cmp.Or(d.LeftBehind, r.LeftBehind) }, string(o.UID))
+// Released is a UID and the release of its record.
+type Released struct {
+	O       *observe.Observation
+	Release decide.ReleaseRecord
+}
+
+// ReleaseRecords writes on a Job that claims need it no more, in one write, and removes its record
+// finalizer if none does, so that the Job expires. What stays in the storage is reported before, and on
+// record: the answer to this write may be lost, or its writer die. It returns when to release those whose
+// event would be dropped now, zero for none.
+func (a *Actor) ReleaseRecords(ctx context.Context, all ...Released) (again time.Duration, err error) {
+	released, ended := map[string]decide.ReleaseRecord{}, []Ended{}
+	for _, one := range all {
+		if one.Release.LeftBehind != "" && a.dropsWarnings(one.O.At.Namespace) {
+			again = retellAfter
+			continue
+		}
+		released[string(one.O.UID)] = one.Release
+		ended = append(ended, Ended{O: one.O, Record: decide.RecordOutcome{Run: one.Release.Run}})
+	}
+	if len(ended) == 0 {
+		return again, nil
+	}
+	job := ended[0].O.Jobs[ended[0].Record.Run.Name]
+	annotations, err := jobs.Recorded(job, func(r *jobs.Record) {
+		r.Released, r.LeftBehind = true, cmp.Or(released[r.ClaimUID].LeftBehind, r.LeftBehind)
+	}, slices.Collect(maps.Keys(released))...)
 	if err != nil {
-		return Result{}, err
+		return again, err
 	}
-	if d.LeftBehind != "" {
-		a.emitLeftBehind(job, claimOf(o), d.LeftBehind)
+	for _, one := range ended {
+		if left := released[string(one.O.UID)].LeftBehind; left != "" {
+			a.emitLeftBehind(job, claimOf(one.O), left)
+		}
 	}
-	ended := []Ended{{O: o, Record: decide.RecordOutcome{Run: d.Run}}}
-	_, result, err := a.patchJob(ctx, job, unlessHeld(job, annotations, ended, a.Clock.Now()))
-	return result, err
+	_, err = a.patchJob(ctx, job, unlessHeld(job, annotations, ended, a.Clock.Now()))
+	return again, err
+}
+
+// Note writes something else on the Job of one claim: that its volume is kept, or that it returns to the
+// scheduler.
+func (a *Actor) Note(ctx context.Context, o *observe.Observation, action decide.Action) error {
+	switch d := action.(type) { //nolint:gochecksumtype // no other is a note
+	case decide.AnnounceReschedule:
+		return a.announceReschedule(ctx, o, d)
+	case decide.KeepVolume:
+		return a.keepVolume(ctx, o, d)
+	default:
+		return fmt.Errorf("the action %T is no note on a Job", action)
+	}
 }
 
 // announceReschedule writes on a Job that its claim, as it is now, returns to the scheduler.
-func (a *Actor) announceReschedule(ctx context.Context, o *observe.Observation, d decide.AnnounceReschedule) (Result, error) {
+func (a *Actor) announceReschedule(ctx context.Context, o *observe.Observation, d decide.AnnounceReschedule) error {
 	job := o.Jobs[d.Run.Name]
-	_, result, err := a.patchRecord(ctx, o, job, func(r *jobs.Record) { r.Rescheduled, r.Returns = o.Claim.ResourceVersion, d.Returns })
-	return result, err
+	_, err := a.patchRecord(ctx, o, job, func(r *jobs.Record) { r.Rescheduled, r.Returns = o.Claim.ResourceVersion, d.Returns })
+	return err
 }
 
-// cancelRun deletes the Job of a run, or writes on it that this claim no longer needs it.
-func (a *Actor) cancelRun(ctx context.Context, o *observe.Observation, d decide.Cancel) (Result, error) {
-	job := o.Jobs[d.Run.Name]
-	if d.Waive {
-		_, result, err := a.patchRecord(ctx, o, job, func(r *jobs.Record) { r.Waived = true })
-		return result, err
-	}
-	return Result{}, a.cancel(ctx, job)
-}
-
-// cancel deletes a Job and, in the foreground, its pods. In the background the pods would stay as
+// Cancel deletes a Job and, in the foreground, its pods. In the background the pods would stay as
 // long as the record finalizer keeps the Job.
-func (a *Actor) cancel(ctx context.Context, job *batchv1.Job) error {
+func (a *Actor) Cancel(ctx context.Context, job *batchv1.Job) error {
 	err := a.Client.BatchV1().Jobs(job.Namespace).Delete(ctx, job.Name, metav1.DeleteOptions{
 		PropagationPolicy: new(metav1.DeletePropagationForeground),
 		Preconditions:     &metav1.Preconditions{UID: &job.UID},
@@ -223,13 +239,20 @@ func (a *Actor) cancel(ctx context.Context, job *batchv1.Job) error {
 	return nil
 }
 
-// removePodFinalizers removes our finalizer from a Job's pods, almost always one. The kubelet may
-// still write on a pod, so it is removed whatever has changed.
-func (a *Actor) removePodFinalizers(ctx context.Context, o *observe.Observation, run decide.Run) error {
-	for _, pod := range runs.ReleasablePods(o.Pods[run.Name]) {
-		if run.Name == "" && o.MayOrphanHaveLeft(pod) {
+// freeOrphans releases the pods whose Job no longer exists.
+func (a *Actor) freeOrphans(ctx context.Context, o *observe.Observation) error {
+	for _, pod := range o.Pods[""] {
+		if o.MayOrphanHaveLeft(pod) {
 			a.emit(pod, claimOf(o), corev1.EventTypeWarning, reason.LeftBehind, reason.OrphanLeft(jobs.UIDsOfPod(pod)))
 		}
+	}
+	return a.Free(ctx, o.Pods[""])
+}
+
+// Free removes our finalizer from pods that have ended, almost always one. The kubelet may still write
+// on a pod, so it is removed whatever has changed.
+func (a *Actor) Free(ctx context.Context, pods []*corev1.Pod) error {
+	for _, pod := range runs.ReleasablePods(pods) {
 		err := a.noted(patch.Strategic(ctx, a.Client.CoreV1().Pods(pod.Namespace), pod, patch.DropFinalizer(jobs.FinalizerRecord)))
 		if _, err = patch.OutcomeOf(err, "remove the finalizer from the pod %s/%s", pod.Namespace, pod.Name); err != nil {
 			return err

@@ -104,21 +104,21 @@ func (a *Actor) setPVCapacity(ctx context.Context, o *observe.Observation, run d
 
 // keepVolume notes on a Job of the UID which PV may stand for its volume, or sets the policy of the
 // UID's own PV to Retain.
-func (a *Actor) keepVolume(ctx context.Context, o *observe.Observation, d decide.KeepVolume) (Result, error) {
+func (a *Actor) keepVolume(ctx context.Context, o *observe.Observation, d decide.KeepVolume) error {
 	job := o.Jobs[d.Run.Name]
 	if job == nil {
 		err := a.patchPV(ctx, o.PV, "set the policy to Retain of", patch.Fields{"spec": patch.Fields{"persistentVolumeReclaimPolicy": corev1.PersistentVolumeReclaimRetain}})
 		if err == nil && o.PV.DeletionTimestamp == nil { // a terminating PV goes, with an event that says what stays
 			a.emit(o.PV, claimOf(o), corev1.EventTypeWarning, reason.VolumeInDoubt, reason.KeptByPolicy.After("%s: ", o.View.Rival).String())
 		}
-		return Result{}, err
+		return err
 	}
-	how, result, err := a.patchRecord(ctx, o, job, func(r *jobs.Record) { r.Rival = o.Rival })
+	how, err := a.patchRecord(ctx, o, job, func(r *jobs.Record) { r.Rival = o.Rival })
 	if err == nil && how == patch.Written {
 		a.emit(job, claimOf(o), corev1.EventTypeWarning, reason.VolumeInDoubt, reason.KeptOnRecord(job.Namespace, job.Name, string(o.UID), jobs.AnnForget+"="+string(o.UID)).
 			After("%s: ", cmp.Or(o.View.Rival, o.View.Volume.Why)).String())
 	}
-	return result, err
+	return err
 }
 
 // createPV creates the PV that a container describes. Whether the run is a success is known now. If

@@ -36,20 +36,26 @@ func (a *Actor) unlessRefused(ctx context.Context, o *observe.Observation, actio
 	if !patch.IsRefused(err) {
 		return result, err
 	}
-	klog.FromContext(ctx).Error(err, "The API server refused a write", "claim", o.At, "uid", o.UID)
-	a.ReportRefused(o, action, err)
-	return learned(observe.Hint{Refused: []string{decide.WriteOf(action)}}), nil
+	return Result{Hint: a.Refused(ctx, o, decide.RunOf(action), action, err)}, nil
 }
 
-// ReportRefused emits that a write was refused, and the remedy, on the claim and on the Job or PV
+// Refused reports that a write was refused, on a claim and on the Job of a run, if it names one. It
+// returns what is learned from that.
+func (a *Actor) Refused(ctx context.Context, o *observe.Observation, run string, action decide.Action, err error) *observe.Hint {
+	klog.FromContext(ctx).Error(err, "The API server refused a write", "claim", o.At, "uid", o.UID)
+	a.ReportRefused(o, run, err)
+	return &observe.Hint{Refused: []string{decide.WriteOf(action)}}
+}
+
+// ReportRefused emits that a write was refused, and the remedy, on the claim and on the Job of a run or the PV
 // that was to be written.
-func (a *Actor) ReportRefused(o *observe.Observation, action decide.Action, cause error) {
-	a.emitOnTargets(o, o.Jobs[decide.RunOf(action)], reason.WriteRefused, reason.RefusedWrite(cause.Error()).String())
+func (a *Actor) ReportRefused(o *observe.Observation, run string, cause error) {
+	a.emitOnTargets(o, o.Jobs[run], reason.WriteRefused, reason.RefusedWrite(cause.Error()).String())
 }
 
 // ReportFailed emits on the same objects that a write fails again and again.
-func (a *Actor) ReportFailed(o *observe.Observation, action decide.Action, cause error) {
-	a.emitOnTargets(o, o.Jobs[decide.RunOf(action)], reason.WriteFailed, reason.FailedWrite(cause.Error()).String())
+func (a *Actor) ReportFailed(o *observe.Observation, run string, cause error) {
+	a.emitOnTargets(o, o.Jobs[run], reason.WriteFailed, reason.FailedWrite(cause.Error()).String())
 }
 
 // emitOnTargets emits a warning about a write on the claim, and on the Job or PV that was to be

@@ -24,5 +24,5 @@ func (a *Actor) cancelIfStripped(ctx context.Context, sent, stored *batchv1.Job)
 	if apierrors.IsNotFound(released) {
 		released = nil
 	}
-	return errors.Join(fmt.Errorf("%w; the Job is deleted before it starts", err), released, a.cancel(ctx, stored))
+	return errors.Join(fmt.Errorf("%w; the Job is deleted before it starts", err), released, a.Cancel(ctx, stored))
 }

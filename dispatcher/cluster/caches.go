@@ -224,3 +224,6 @@ func (c *Caches) PodsWithoutJob() []*corev1.Pod {
 func (c *Caches) WaitingForNode(name string) ([]*corev1.PersistentVolumeClaim, []*corev1.PersistentVolume, []*batchv1.Job) {
 	return c.Claims.By(ByNode, name), c.PVs.By(ByNode, name), c.Jobs.By(ByNode, name)
 }
+
+// KeyOf returns the key of a Job, "namespace/name".
+func KeyOf(job *batchv1.Job) string { return job.Namespace + "/" + job.Name }

@@ -41,9 +41,6 @@ type Written struct {
 type expected struct {
 	shown []func() bool
 	at    time.Time
-	// shared is set if one of the objects concerns other UIDs, too: the event that shows it may
-	// enqueue only those.
-	shared bool
 }
 
 // NewWritten returns a Written that keeps nothing yet.
@@ -82,28 +79,27 @@ func (w *Written) Exists(job *batchv1.Job) (overdue bool) {
 		_, is, err := store.GetByKey(job.Namespace + "/" + job.Name)
 		return is || err != nil
 	}
-	since, _ := w.Since(types.UID(jobs.UIDs(job)[0]))
+	since := w.Since(types.UID(jobs.UIDs(job)[0]))
 	overdue = !since.IsZero() && w.clock.Since(since) >= BehindFor && !isShown()
 	w.expect(job, isShown)
 	return overdue
 }
 
-// Since returns when something was written for a UID that the caches do not show yet, zero if they
-// show all. Ask before they are read. shared is set if the event that will show it may enqueue only
-// other UIDs.
-func (w *Written) Since(uid types.UID) (at time.Time, shared bool) {
+// Since returns when something was written for a UID, or for a Job by its key, that the caches do not
+// show yet, zero if they show all. Ask before they are read.
+func (w *Written) Since(uid types.UID) time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	e, waits := w.byUID[uid]
 	if !waits {
-		return time.Time{}, false
+		return time.Time{}
 	}
 	if e.shown = slices.DeleteFunc(e.shown, func(isShown func() bool) bool { return isShown() }); len(e.shown) == 0 {
 		delete(w.byUID, uid)
-		return time.Time{}, false
+		return time.Time{}
 	}
 	w.byUID[uid] = e
-	return e.at, e.shared
+	return e.at
 }
 
 // expect notes what the caches are to show of an object, for every UID that it concerns.
@@ -119,20 +115,24 @@ func (w *Written) expect(obj metav1.Object, isShown func() bool) {
 			}
 		}
 	}
-	uids := uidsOf(obj)
-	for _, uid := range uids {
+	for _, uid := range w.concernedBy(obj) {
 		e := w.byUID[types.UID(uid)]
-		w.byUID[types.UID(uid)] = expected{append(e.shown, isShown), now, e.shared || len(uids) > 1}
+		w.byUID[types.UID(uid)] = expected{append(e.shown, isShown), now}
 	}
 }
 
-// uidsOf returns the UIDs that an object concerns.
-func uidsOf(obj metav1.Object) []string {
+// concernedBy returns the UIDs that an object concerns, and the key of the Job that it is or belongs to.
+// The pod of a Job concerns claims only if that Job no longer exists: their loop writes on it then.
+func (w *Written) concernedBy(obj metav1.Object) []string {
 	switch obj := obj.(type) {
 	case *batchv1.Job:
-		return jobs.UIDs(obj)
+		return append(jobs.UIDs(obj), KeyOf(obj))
 	case *corev1.Pod:
-		return jobs.UIDsOfPod(obj)
+		key := obj.Namespace + "/" + obj.Labels[batchv1.JobNameLabel]
+		if w.caches.Jobs.Named(key) != nil {
+			return []string{key}
+		}
+		return append(jobs.UIDsOfPod(obj), key)
 	case *corev1.PersistentVolume:
 		return append(pvs.Owners(obj), strings.TrimPrefix(obj.Name, contract.PVName("")))
 	default:

@@ -61,16 +61,16 @@ func (c *Controller) noteAccess(ctx context.Context, ns, missing string) {
 	}
 }
 
-// unlessUnserved returns an action, or the report that a namespace in which the UID may have Jobs
-// is not served. What was decided may rest on Jobs there that the caches no longer show, and could
+// reportUnserved returns the report that a namespace in which a UID may have Jobs is not served, instead
+// of an action, or nil. What was decided may rest on Jobs there that the caches no longer show, and could
 // often not be carried out.
-func (c *Controller) unlessUnserved(o *observe.Observation, action decide.Action) decide.Action {
+func (c *Controller) reportUnserved(o *observe.Observation, action decide.Action) *decide.ReportProblem {
 	switch action.(type) { //nolint:gochecksumtype // every other action is an act
 	case decide.Wait, decide.ReportProblem:
-		return action
+		return nil
 	}
 	if p := c.observer.Unserved(o); p != nil {
-		return decide.ReportProblem{Problem: *p}
+		return &decide.ReportProblem{Problem: *p}
 	}
-	return action
+	return nil
 }

@@ -50,7 +50,7 @@ func (c *Controller) launch(ctx context.Context, first act.Member) error {
 func (c *Controller) afterStripped(err error, members ...act.Member) error {
 	if patch.IsStripped(err) {
 		for _, m := range members {
-			c.actor.ReportRefused(m.O, m.Launch, err)
+			c.actor.ReportRefused(m.O, "", err)
 			c.hints.put(m.O.UID, &observe.Hint{Refused: []string{decide.WriteOf(m.Launch)}}, c.clock.Now())
 		}
 	}
@@ -108,7 +108,7 @@ func (c *Controller) decideMember(ctx context.Context, uid types.UID, group stri
 		var action decide.Action
 		hint := c.hints.get(uid, c.clock.Now())
 		hint.Joined = true
-		if m.O, action, err = c.observeAndDecide(ctx, uid, hint); err != nil {
+		if m.O, action, err = c.observeAndDecide(ctx, uid, hint, decide.Decide, isEnoughForClaim); err != nil {
 			return m, false, err
 		}
 		if m.O.View.IsRefused(action) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,6 +25,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/patch"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/resolve"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/run"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/series"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/slots"
 )
@@ -60,12 +60,12 @@ type Options struct {
 	ListJobs func(ctx context.Context, namespace string) (*metav1.PartialObjectMetadataList, error)
 	// AheadOfBinder lets claims be served before the PV controller has asked for their volumes.
 	AheadOfBinder bool
-	// Workers is how many UIDs are reconciled in parallel.
+	// Workers is how many UIDs are reconciled in parallel, and how many Jobs.
 	Workers int
-	// Claims and Revisions are the queues of UIDs and of config revisions that are to be
+	// Claims, Runs and Revisions are the queues of UIDs, of Jobs and of config revisions that are to be
 	// reconciled. Nil means new ones.
-	Claims    workqueue.TypedDelayingInterface[types.UID]
-	Revisions workqueue.TypedDelayingInterface[string]
+	Claims          workqueue.TypedDelayingInterface[types.UID]
+	Runs, Revisions workqueue.TypedDelayingInterface[string]
 }
 
 // Controller provisions for every claim of every storage class that names its provisioner.
@@ -81,9 +81,12 @@ type Controller struct {
 	written  *cluster.Written
 
 	queue workqueue.TypedRateLimitingInterface[types.UID]
+	runs  run.Loop
 	// revisions is the queue of the config revisions that may be unused, by "namespace/name".
 	revisions workqueue.TypedRateLimitingInterface[string]
 	hints     hints
+	// lookLive are the UIDs of the claims that are to be looked at on live facts next.
+	lookLive sync.Map
 	// leading is set in the replica that reconciles. The others only fill their caches, and enqueue
 	// nothing.
 	leading atomic.Bool
@@ -102,7 +105,8 @@ func New(client kubernetes.Interface, recorder events.EventRecorder, clk clock.W
 		opts: opts, clock: clk, series: series.New(), unserved: map[string]bool{},
 		revisions: newQueue("revisions", time.Second, clk, workqueue.DefaultQueue[string](), opts.Revisions),
 	}
-	c.queue = newQueue("claims", 50*time.Millisecond, clk, &fairQueue{namespaceOf: c.namespaceOf, waiting: map[string][]types.UID{}}, opts.Claims)
+	c.runs.Queue = newQueue("runs", 50*time.Millisecond, clk, newFairQueue(c.namespaceOfJob), opts.Runs)
+	c.queue = newQueue("claims", 50*time.Millisecond, clk, newFairQueue(c.namespaceOf), opts.Claims)
 	caches, err := cluster.New(client, opts.Provisioner, opts.Namespaces, opts.Grants, c.handlers())
 	if err != nil {
 		return nil, fmt.Errorf("set up the watches: %w", err)
@@ -118,6 +122,7 @@ func New(client kubernetes.Interface, recorder events.EventRecorder, clk clock.W
 		Writes: c.written, Provisioner: opts.Provisioner, KubeAPI: opts.KubeAPI,
 		ClusterUID: opts.ClusterUID, TrustUsername: opts.TrustUsername, Allowed: opts.Allowed,
 	}
+	c.runs.Caches, c.runs.Written, c.runs.Actor, c.runs.Clock, c.runs.Claims = caches, c.written, c.actor, clk, c
 	return c, nil
 }
 
@@ -169,6 +174,10 @@ func (c *Controller) Run(ctx context.Context) {
 			for c.processNext(ctx) {
 			}
 		})
+		workers.Go(func() {
+			for c.processNextRun(ctx) {
+			}
+		})
 	}
 	workers.Go(func() {
 		for c.processNextRevision(ctx) {
@@ -176,6 +185,7 @@ func (c *Controller) Run(ctx context.Context) {
 	})
 	<-ctx.Done()
 	c.queue.ShutDown()
+	c.runs.Queue.ShutDown()
 	c.revisions.ShutDown()
 	workers.Wait()
 }
@@ -213,50 +223,47 @@ func (c *Controller) processNext(ctx context.Context) bool {
 
 // reconcile takes one step for one UID. It returns when to take the next, zero for when something
 // changes. What a refused write has taught is decided upon at once: the UID may have a slot now
-// that it would lose otherwise. So is what does not depend on a write that keeps a volume and fails: the
-// delete of that volume may start at any moment, and was cancelled only after such writes.
+// that it would lose otherwise.
 func (c *Controller) reconcile(ctx context.Context, uid types.UID) (time.Duration, error) {
-	var failed []string
-	var failure error
+	isEnough := isEnoughForClaim
+	if _, looksLive := c.lookLive.LoadAndDelete(uid); looksLive {
+		isEnough = never
+	}
 	for range 2 {
-		hint := c.hints.get(uid, c.clock.Now())
-		hint.Refused = slices.Concat(hint.Refused, failed)
-		o, action, err := c.observeAndDecide(ctx, uid, hint)
+		o, action, err := c.observeAndDecide(ctx, uid, c.hints.get(uid, c.clock.Now()), decide.Decide, isEnough)
 		if err != nil {
-			return 0, errors.Join(failure, err)
+			return 0, err
 		}
 		if o.View.IsRefused(action) {
-			return c.hints.recheck(uid, c.clock.Now(), 0), failure
+			return c.hints.recheck(uid, c.clock.Now(), 0), nil
 		}
 		after, learned, err := c.carryOut(ctx, o, action)
 		c.reportRepeated(o, action, err)
-		if _, keeps := action.(decide.KeepVolume); keeps && err != nil {
-			failed, failure = append(failed, decide.WriteOf(action)), err
-			continue
-		}
-		if err != nil || failure != nil || !learned {
-			return after, errors.Join(failure, err)
+		if err != nil || !learned {
+			return after, err
 		}
 	}
 	c.queue.Add(uid) // it comes again at once
-	return 0, failure
+	return 0, nil
 }
 
 // carryOut carries out one action. It returns when to take the next step, and whether a refused
 // write has taught something.
 func (c *Controller) carryOut(ctx context.Context, o *observe.Observation, action decide.Action) (after time.Duration, learned bool, err error) {
-	switch a := action.(type) { //nolint:gochecksumtype // Do carries out the others
-	case decide.Launch:
-		return cluster.BehindFor, false, c.launch(ctx, act.Member{O: o, Launch: a}) // in case no cache ever shows the Job
-	case decide.Cancel:
-		after, err = c.cancel(ctx, o, a)
-		return after, false, err
-	case decide.Confirm:
-		after, err = c.confirm(ctx, o, a.Run)
-		return after, false, err
-	case decide.RecordOutcome:
-		after, err = c.record(ctx, act.Ended{O: o, Record: a})
-		return after, false, err
+	if launch, launches := action.(decide.Launch); launches {
+		return cluster.BehindFor, false, c.launch(ctx, act.Member{O: o, Launch: launch}) // in case no cache ever shows the Job
+	}
+	if _, keeps := action.(decide.KeepVolume); keeps {
+		for _, rescued := range o.View.Rescued() {
+			c.runs.Ask(cluster.KeyOf(o.Jobs[rescued.Name]), o.UID)
+		}
+	}
+	if decide.IsOnJob(action) {
+		c.askRun(o, action)
+		if _, confirms := action.(decide.Confirm); !confirms {
+			return cluster.BehindFor, false, nil // in case it has something else to do when it is asked
+		}
+		action = decide.Wait{Until: c.clock.Now().Add(cluster.BehindFor), Why: "its Job is not confirmed yet"}
 	}
 	result, err := c.actor.Do(ctx, o, action)
 	c.slowReturns(o, action)
@@ -274,39 +281,44 @@ const failuresReported = 8
 // refused.
 func (c *Controller) reportRepeated(o *observe.Observation, action decide.Action, err error) {
 	if err != nil && !patch.IsRefused(err) && !errors.Is(err, context.Canceled) && c.queue.NumRequeues(o.UID) >= failuresReported {
-		c.actor.ReportFailed(o, action, err)
+		c.actor.ReportFailed(o, decide.RunOf(action), err)
 	}
 }
 
-// observeAndDecide observes a UID and decides. An action that is not safe on stale facts is decided
-// a second time, on live facts.
-func (c *Controller) observeAndDecide(ctx context.Context, uid types.UID, hint observe.Hint) (*observe.Observation, decide.Action, error) {
-	since, shared := c.written.Since(uid)
+// isEnoughForClaim reports whether what the caches show is enough for an action as the loop of the claims
+// carries it out. That of the Jobs looks again before it writes on a Job.
+func isEnoughForClaim(action decide.Action) bool {
+	return decide.IsSafeOnStaleFacts(action) || decide.IsOnJob(action)
+}
+
+func always(decide.Action) bool { return true }
+
+func never(decide.Action) bool { return false }
+
+// observeAndDecide observes a UID and decides, on what the caches show if that is enough for the action,
+// and otherwise on live facts.
+func (c *Controller) observeAndDecide(ctx context.Context, uid types.UID, hint observe.Hint, judge func(decide.View) decide.Action, isEnough func(decide.Action) bool) (*observe.Observation, decide.Action, error) {
+	since := c.written.Since(uid)
 	if !since.IsZero() && c.clock.Since(since) < cluster.BehindFor {
-		return &observe.Observation{UID: uid}, decide.Wait{Until: c.recheckUnseen(since, shared), Why: "the caches do not show the last write"}, nil
+		return &observe.Observation{UID: uid}, decide.Wait{Until: since.Add(cluster.BehindFor), Why: "the caches do not show the last write"}, nil
 	}
 	o, err := c.observer.Observe(ctx, c.caches.Cached(), uid, hint)
 	if err != nil {
 		return nil, nil, err
 	}
 	if since.IsZero() {
-		if action := c.unlessUnserved(o, decide.Decide(o.View)); decide.IsSafeOnStaleFacts(action) {
+		action := judge(o.View)
+		if report := c.reportUnserved(o, action); report != nil {
+			return o, *report, nil
+		}
+		if isEnough(action) {
 			return o, action, nil
 		}
 	}
 	if o, err = c.observer.Observe(ctx, c.caches.Live(o.At, c.observer.Namespaces(o)...), uid, hint); err != nil {
 		return nil, nil, err
 	}
-	return o, decide.Decide(o.View), nil
-}
-
-// recheckUnseen returns when to look again for a write that the caches do not show yet. The watch
-// enqueues the UID, unless the event is about another claim that shares a Job with it.
-func (c *Controller) recheckUnseen(since time.Time, shared bool) time.Time {
-	if shared {
-		return c.clock.Now().Add(recheckMembers)
-	}
-	return since.Add(cluster.BehindFor)
+	return o, judge(o.View), nil
 }
 
 // CountDroppedEvent counts an event that was not recorded, because too many were waiting.

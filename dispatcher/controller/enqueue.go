@@ -45,6 +45,13 @@ func (c *Controller) enqueueing(atRest bool) func(types.UID) {
 	return c.enqueue
 }
 
+// enqueueRun adds a Job to the queue of the leader, by "namespace/name".
+func (c *Controller) enqueueRun(key string) {
+	if c.leading.Load() {
+		c.runs.Queue.Add(key)
+	}
+}
+
 // enqueueRevisionNamed does the same with a config revision, "namespace/name".
 func (c *Controller) enqueueRevisionNamed(name string) {
 	if c.leading.Load() {

@@ -9,46 +9,50 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 )
 
-// fairQueue holds the UIDs that are to be reconciled, and takes one of each namespace in turn. A tenant
-// can have any number of them enqueued by one write, such as on a claim that all of its claims clone:
-// in one line, the claims of others waited for a minute.
-type fairQueue struct {
-	namespaceOf func(types.UID) string
-	waiting     map[string][]types.UID
+// fairQueue holds the UIDs or the Jobs that are to be reconciled, and takes one of each namespace in turn.
+// A tenant can have any number of them enqueued by one write, such as on a claim that all of its claims
+// clone: in one line, the claims of others waited for a minute.
+type fairQueue[T comparable] struct {
+	namespaceOf func(T) string
+	waiting     map[string][]T
 	turns       []string // the namespaces of those that wait, the next one first
 	length      int
 }
 
-var _ workqueue.Queue[types.UID] = (*fairQueue)(nil)
+var _ workqueue.Queue[types.UID] = (*fairQueue[types.UID])(nil)
 
-// Touch changes nothing for a UID that waits already.
-func (q *fairQueue) Touch(types.UID) {}
+func newFairQueue[T comparable](namespaceOf func(T) string) *fairQueue[T] {
+	return &fairQueue[T]{namespaceOf: namespaceOf, waiting: map[string][]T{}}
+}
 
-// Push adds a UID behind those of its namespace.
-func (q *fairQueue) Push(uid types.UID) {
-	namespace := q.namespaceOf(uid)
+// Touch changes nothing for an item that waits already.
+func (q *fairQueue[T]) Touch(T) {}
+
+// Push adds an item behind those of its namespace.
+func (q *fairQueue[T]) Push(item T) {
+	namespace := q.namespaceOf(item)
 	if len(q.waiting[namespace]) == 0 {
 		q.turns = append(q.turns, namespace)
 	}
-	q.waiting[namespace] = append(q.waiting[namespace], uid)
+	q.waiting[namespace] = append(q.waiting[namespace], item)
 	q.length++
 }
 
-// Len returns how many UIDs wait.
-func (q *fairQueue) Len() int { return q.length }
+// Len returns how many items wait.
+func (q *fairQueue[T]) Len() int { return q.length }
 
-// Pop removes the first UID of the next namespace. There is one.
-func (q *fairQueue) Pop() types.UID {
+// Pop removes the first item of the next namespace. There is one.
+func (q *fairQueue[T]) Pop() T {
 	namespace := q.turns[0]
 	q.turns = q.turns[1:]
-	uid, others := q.waiting[namespace][0], q.waiting[namespace][1:]
+	item, others := q.waiting[namespace][0], q.waiting[namespace][1:]
 	delete(q.waiting, namespace)
 	if len(others) > 0 {
 		q.waiting[namespace] = others
 		q.turns = append(q.turns, namespace)
 	}
 	q.length--
-	return uid
+	return item
 }
 
 // namespaceOf returns the namespace of the claim with a UID, also if only its PV or a Job is left, or
@@ -61,6 +65,14 @@ func (c *Controller) namespaceOf(uid types.UID) string {
 		return pv.Spec.ClaimRef.Namespace
 	}
 	for _, job := range c.caches.Jobs.By(cluster.ByUID, string(uid)) {
+		return jobs.FirstNamespace(job)
+	}
+	return ""
+}
+
+// namespaceOfJob returns the namespace of the first claim that a Job serves, or nothing.
+func (c *Controller) namespaceOfJob(key string) string {
+	if job := c.caches.Jobs.Named(key); job != nil {
 		return jobs.FirstNamespace(job)
 	}
 	return ""

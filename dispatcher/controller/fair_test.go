@@ -11,10 +11,10 @@ import (
 
 // The claims of one namespace, however many are enqueued, hold up none of another.
 func TestTheQueueTakesOneUIDOfEachNamespaceInTurn(t *testing.T) {
-	q := &fairQueue{waiting: map[string][]types.UID{}, namespaceOf: func(uid types.UID) string {
+	q := newFairQueue(func(uid types.UID) string {
 		namespace, _, _ := strings.Cut(string(uid), "-")
 		return namespace
-	}}
+	})
 	for i := range 1000 {
 		q.Push(types.UID(fmt.Sprint("many-", i)))
 	}

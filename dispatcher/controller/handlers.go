@@ -140,7 +140,10 @@ func (c *Controller) jobChanged(job *batchv1.Job) {
 		c.slots.Forget(job)
 	}
 	c.enqueueRevision(job.Annotations[contract.AnnRevision])
-	c.enqueueMembers(jobs.UIDs(job), job.Labels[contract.LabelClaimUID])
+	c.enqueueRunOf(cluster.KeyOf(job), jobs.UIDs(job))
+	if !exists {
+		c.enqueueEach(jobs.UIDs(job))
+	}
 	if !exists || !job.DeletionTimestamp.IsZero() || job.Status.CompletionTime != nil || len(job.Status.Conditions) > 0 {
 		c.slots.Assign(slots.KeyOfObject(job))
 	}
@@ -152,56 +155,48 @@ func (c *Controller) enqueueEach(uids []string) {
 	}
 }
 
-// enqueueMembers enqueues the claims that a Job or its pod serves. The first one is reconciled at
-// once, and takes the actions on the Job. The others wait for these.
-func (c *Controller) enqueueMembers(uids []string, first string) {
+// enqueueRunOf enqueues a Job and, later, its claims: the loop of the Job leaves to theirs at once what
+// is theirs to do, and they find out when to look again.
+func (c *Controller) enqueueRunOf(key string, uids []string) {
+	c.enqueueRun(key)
 	for _, uid := range uids {
-		if uid == first {
-			c.enqueue(types.UID(uid))
-		} else {
-			c.enqueueLater(types.UID(uid))
-		}
+		c.enqueueLater(types.UID(uid))
 	}
 }
 
-// jobUpdated enqueues only one claim for most changes of a Job that serves several. Such changes
-// are of the record of that claim. If the other claims were reconciled at each, the work would grow
-// with their square. The first claim is enqueued for the outcome of each: it releases the pod when
-// all are on record, which stayed for ever when the Job's last change was the outcome of another
-// claim.
+// jobUpdated also enqueues the claims whose records have changed, and all of them when an
+// administrator has, such as by an annotation.
 func (c *Controller) jobUpdated(old, now *batchv1.Job) {
-	if old.Annotations[jobs.AnnConfirmed] != now.Annotations[jobs.AnnConfirmed] && differInAnnotations(old, now, jobs.AnnConfirmed) {
-		return // the pod's own update follows
-	}
-	recorded, only := recordedClaims(old, now)
-	if !only {
-		passOn(c.jobChanged, old, now, hasJobMoved(old, now))
+	if isOnlyConfirmed(old, now) { // the pod's own update follows
+		c.enqueueRun(cluster.KeyOf(now))
 		return
 	}
-	c.enqueueEach(recorded)
+	if isAnnotated(old, now) {
+		c.enqueueEach(jobs.UIDs(now))
+	}
+	c.enqueueEach(jobs.ChangedRecords(old, now))
+	passOn(c.jobChanged, old, now, hasJobMoved(old, now))
 }
 
-// recordedClaims returns the claims of a Job whose records have changed, and whether nothing else
-// has.
-func recordedClaims(old, now *batchv1.Job) (uids []string, only bool) {
-	members := jobs.UIDs(now)
-	if len(members) < 2 || !differInAnnotations(old, now, jobs.AnnRecord) {
-		return nil, false
-	}
-	for _, uid := range jobs.ChangedRecords(old, now) {
-		uids = append(uids, uid)
-		if (jobs.RecordOf(old, uid).Recorded == nil) != (jobs.RecordOf(now, uid).Recorded == nil) {
-			uids = append(uids, members[0])
-		}
-	}
-	return uids, true
-}
-
-// differInAnnotations reports whether two versions of a Job differ in nothing but one annotation.
-func differInAnnotations(old, now *batchv1.Job, annotation string) bool {
+// isAnnotated reports whether two versions of a Job differ in an annotation that is not the
+// dispatcher's own, or in the mark of deletion.
+func isAnnotated(old, now *batchv1.Job) bool {
 	was, is := maps.Clone(old.Annotations), maps.Clone(now.Annotations)
-	delete(was, annotation)
-	delete(is, annotation)
+	for _, own := range []string{jobs.AnnConfirmed, jobs.AnnRecord} {
+		delete(was, own)
+		delete(is, own)
+	}
+	return !maps.Equal(was, is) || !old.DeletionTimestamp.Equal(now.DeletionTimestamp)
+}
+
+// isOnlyConfirmed reports whether two versions of a Job differ in nothing but the pod that is confirmed.
+func isOnlyConfirmed(old, now *batchv1.Job) bool {
+	was, is := maps.Clone(old.Annotations), maps.Clone(now.Annotations)
+	if was[jobs.AnnConfirmed] == is[jobs.AnnConfirmed] {
+		return false
+	}
+	delete(was, jobs.AnnConfirmed)
+	delete(is, jobs.AnnConfirmed)
 	return maps.Equal(was, is) && equality.Semantic.DeepEqual(old.Spec, now.Spec) && equality.Semantic.DeepEqual(old.Status, now.Status) &&
 		slices.Equal(old.Finalizers, now.Finalizers) && old.DeletionTimestamp.Equal(now.DeletionTimestamp)
 }
@@ -209,7 +204,7 @@ func differInAnnotations(old, now *batchv1.Job, annotation string) bool {
 // podChanged also assigns slots: a pod whose containers have ended has freed one, and its Job may
 // no longer exist.
 func (c *Controller) podChanged(pod *corev1.Pod) {
-	c.enqueueMembers(jobs.UIDsOfPod(pod), pod.Labels[contract.LabelClaimUID])
+	c.enqueueRunOf(pod.Namespace+"/"+pod.Labels[batchv1.JobNameLabel], jobs.UIDsOfPod(pod))
 	if runs.IsOver(pod) || runs.HasContainerEnded(pod) || pod.DeletionTimestamp != nil {
 		c.slots.Assign(slots.KeyOfObject(pod))
 	}

@@ -2,6 +2,7 @@ package controller_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -64,4 +65,39 @@ func TestAReleasedPVSaysWhichWriteIsRefused(t *testing.T) {
 		w.Server.Refuse(nil)
 		w.Until("nothing is left", 2*time.Hour, w.Empty)
 	})
+}
+
+// The volume is kept at once, and its delete, which has no pod yet, shows nothing of that.
+func TestACancelThatFailedIsTriedAgain(t *testing.T) {
+	for name, fails := range map[string]func() error{
+		"by an error": func() error { return apierrors.NewInternalError(errors.New("etcdserver: leader changed")) },
+		"by a panic":  func() error { panic("a bug") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				w.Panics = true
+				w.SetUpGold(fakecluster.Works)
+				w.Start()
+				claim := w.provisioned("data")
+				w.NoPodFor["data"] = true
+				fakecluster.Delete(w, fakecluster.User, claim)
+				w.Until("the delete's Job is created", time.Minute, func() bool { return len(w.CreatedJobs(contract.Delete)) == 1 })
+				w.Advance(5 * time.Second)
+				failed := false
+				w.Server.Refuse(func(by, verb string, obj fakecluster.Object) error {
+					if _, isJob := obj.(*batchv1.Job); by != "dispatcher" || verb != "delete" || !isJob || failed {
+						return nil
+					}
+					failed = true
+					return fails()
+				})
+				w.setPolicy(claim, corev1.PersistentVolumeReclaimRetain)
+				w.Until("the Job is cancelled", 5*time.Second, func() bool {
+					return failed && !slices.ContainsFunc(fakecluster.List[*batchv1.Job](w), func(job *batchv1.Job) bool {
+						return job.Labels[jobs.LabelVerb] == string(contract.Delete) && job.DeletionTimestamp == nil
+					})
+				})
+			})
+		})
+	}
 }

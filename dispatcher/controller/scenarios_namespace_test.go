@@ -100,3 +100,22 @@ func TestOneRunPerClaimWhileItsConfigNamespaceCannotBeRead(t *testing.T) {
 		w.MustEmitSome(onData, "NamespaceNotServed", "team", "list jobs.batch")
 	})
 }
+
+// A deleted claim is looked at on live facts, and that fails before the missing RoleBinding is found out.
+func TestANamespaceNotServedIsReportedAfterALiveReadHasFailed(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.twoNamespaces()
+		w.Start()
+		w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Works, Waits: "ErrImagePull"}
+		claim := w.CreateClaim("data", ofSilver)
+		w.Until("its Job is created", time.Minute, func() bool { return len(w.CreatedJobs("")) == 1 })
+		w.Advance(2 * time.Minute)
+		w.Server.Forbidden.Store("team", true)
+		fakecluster.Update(w, fakecluster.User, claim, func(c *corev1.PersistentVolumeClaim) {
+			c.Finalizers = append(c.Finalizers, "example.com/mine")
+		})
+		fakecluster.Delete(w, fakecluster.User, claim)
+		w.Advance(6 * time.Hour)
+		w.mustTell(onData, "NamespaceNotServed", "RoleBinding")
+	})
+}

@@ -262,3 +262,27 @@ func TestARefusedWriteOnAPVIsReportedAndHoldsUpNoResize(t *testing.T) {
 		w.Until("the volume has grown", 5*time.Minute, func() bool { return len(w.RunsOf(contract.Expand)) == 1 })
 	})
 }
+
+// Each of two volumes of a batch of deletes that waits is rescued, and the Job cannot be deleted.
+func TestARefusedCancelIsReportedOnEachVolumeOfABatch(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.SetUpGold(fakecluster.Works, "max-parallel", "1", "batch-size", "8")
+		w.Start()
+		first, a, b := w.provisioned("first"), w.provisioned("a"), w.provisioned("b")
+		w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Works, Takes: 20 * time.Second}
+		fakecluster.Delete(w, fakecluster.User, first)
+		w.Until("one runs", time.Minute, func() bool { return len(w.RunningPods()) == 1 })
+		w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Works, Waits: "ErrImagePull"}
+		fakecluster.Delete(w, fakecluster.User, a)
+		fakecluster.Delete(w, fakecluster.User, b)
+		w.Until("two Jobs", 2*time.Minute, func() bool { return len(w.CreatedJobs(contract.Delete)) == 2 })
+		w.Advance(20 * time.Second)
+		w.Server.Refuse(refuseOf[*batchv1.Job]("delete", apierrors.NewForbidden(schema.GroupResource{Resource: "jobs"}, "x", errors.New("a policy refuses it"))))
+		w.setPolicy(a, corev1.PersistentVolumeReclaimRetain)
+		w.setPolicy(b, corev1.PersistentVolumeReclaimRetain)
+		w.Advance(10 * time.Minute)
+		for _, claim := range []*corev1.PersistentVolumeClaim{a, b} {
+			w.mustTell("PersistentVolume/"+contract.PVName(string(claim.UID)), "WriteRefused", "a policy refuses it")
+		}
+	})
+}

@@ -71,6 +71,7 @@ func TestANewLeaderLooksAtWaitingClaimsOverTime(t *testing.T) {
 			t.Errorf("%d claims are enqueued at once, %d after five seconds", first, later)
 		}
 		c.queue.ShutDown()
+		c.runs.Queue.ShutDown()
 		c.revisions.ShutDown()
 		stop()
 		c.Stopped()
@@ -112,6 +113,7 @@ func TestANewLeaderLooksAtVolumesAtRestOverTime(t *testing.T) {
 			t.Errorf("%d volumes are enqueued at once, %d after %s", first, later, restEvery)
 		}
 		c.queue.ShutDown()
+		c.runs.Queue.ShutDown()
 		c.revisions.ShutDown()
 		stop()
 		c.Stopped()

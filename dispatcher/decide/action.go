@@ -8,8 +8,9 @@ import (
 )
 
 // Action is the one thing to do next. Each action makes at most one write, but Confirm first deletes
-// PVs, and RecordOutcome ends the sidecars of a pod. The methods below are the table of what is to
-// be known of each beside that write.
+// PVs, and RecordOutcome ends the sidecars of a pod. What is written on a Job is what one of its claims
+// says about it: package run carries it out, for all claims of the Job. The methods below are the table
+// of what is to be known of each beside that write.
 //
 //sumtype:decl
 type Action interface{ traits() traits }
@@ -23,6 +24,8 @@ type traits struct {
 	// holdsGate is set if a gated run waits for it. Any other action says that the run is not
 	// wanted now.
 	holdsGate bool
+	// onJob is set if it is a write on the Job of the run or on its pod.
+	onJob bool
 }
 
 // Wait does nothing until something changes, or until a time if there is one.
@@ -105,13 +108,13 @@ type Confirm struct {
 // more, or when another finds out when it would start.
 type Cancel struct {
 	Run Run
-	// Waive is set if other claims need the run: that this one does not is only written on its Job.
-	Waive bool
+	// UnlessNeeded is set if the Job goes on as long as another of its claims needs it.
+	UnlessNeeded bool
 }
 
-// RemovePodFinalizer removes our finalizer from a pod whose outcome is recorded. Without a Run it
-// is a pod whose Job no longer exists.
-type RemovePodFinalizer struct{ Run Run }
+// RemovePodFinalizer removes our finalizer from a pod whose Job no longer exists. Package run removes
+// it from the others.
+type RemovePodFinalizer struct{}
 
 // KeepVolume keeps a volume that another PV may stand for. It notes that PV on a provision's Job
 // or, without a Run, sets the policy of the UID's PV to Retain.
@@ -182,24 +185,28 @@ func (AwaitSlot) traits() traits     { return traits{safe: true} }
 
 // A Job that is launched on old facts is found out before its gate is removed.
 func (a Launch) traits() traits  { return traits{safe: !a.NeedsLive} }
-func (a Confirm) traits() traits { return traits{run: a.Run.Name, safe: !a.NeedsLive} }
-func (a Cancel) traits() traits  { return traits{run: a.Run.Name} }
+func (a Confirm) traits() traits { return traits{run: a.Run.Name, safe: !a.NeedsLive, onJob: true} }
+func (a Cancel) traits() traits  { return traits{run: a.Run.Name, onJob: true} }
 
 // A cache may show that a Job has ended before it shows the end of its pod, which has the exit code.
 func (a RecordOutcome) traits() traits {
-	return traits{run: a.Run.Name, safe: a.Success && a.Run.Outcome.ExitCode != nil, holdsGate: true}
+	return traits{run: a.Run.Name, safe: a.Success && a.Run.Outcome.ExitCode != nil, holdsGate: true, onJob: true}
 }
 
-func (a RemovePodFinalizer) traits() traits {
-	return traits{run: a.Run.Name, safe: a.Run.Name != "", holdsGate: true}
-}
+func (RemovePodFinalizer) traits() traits { return traits{holdsGate: true} }
 
 func (a PublishResult) traits() traits {
 	return traits{run: a.Run.Name, safe: a.Success, holdsGate: true}
 }
-func (a ReleaseRecord) traits() traits      { return traits{run: a.Run.Name, holdsGate: true} }
-func (a KeepVolume) traits() traits         { return traits{run: a.Run.Name, safe: true, holdsGate: true} }
-func (a AnnounceReschedule) traits() traits { return traits{run: a.Run.Name} }
+
+func (a ReleaseRecord) traits() traits {
+	return traits{run: a.Run.Name, holdsGate: true, onJob: true}
+}
+
+func (a KeepVolume) traits() traits {
+	return traits{run: a.Run.Name, safe: true, holdsGate: true, onJob: a.Run.Name != ""}
+}
+func (a AnnounceReschedule) traits() traits { return traits{run: a.Run.Name, onJob: true} }
 func (Reschedule) traits() traits           { return traits{} }
 func (a CreatePV) traits() traits           { return traits{run: a.Run.Name} }
 
@@ -214,6 +221,20 @@ func (a SetResizeStage) traits() traits { return traits{run: a.Run.Name, holdsGa
 // IsSafeOnStaleFacts reports whether an action does no harm if the facts that it was decided on are
 // a little old. Every other action is decided again on live facts before it is carried out.
 func IsSafeOnStaleFacts(a Action) bool { return a.traits().safe }
+
+// IsWrite reports whether an action writes anything.
+func IsWrite(a Action) bool {
+	switch a.(type) { //nolint:gochecksumtype // the others do
+	case Wait, ReportProblem, AwaitSlot:
+		return false
+	default:
+		return true
+	}
+}
+
+// IsOnJob reports whether an action is a write on the Job of its run, or on the pod of that. Package run
+// carries it out.
+func IsOnJob(a Action) bool { return a.traits().onJob }
 
 // RunOf returns the name of the run that an action is about, or nothing.
 func RunOf(a Action) string { return a.traits().run }

@@ -46,18 +46,8 @@ func batchedRuns() []Run {
 		switch {
 		case r.DescribesPV:
 			continue // a run whose PV the dispatcher creates has a batch-size of 1
-		case r.Unfinished:
-			for _, waived := range []bool{false, true} {
-				for _, want := range []bool{false, true} {
-					r.Waived, r.Shared = waived, want
-					out = append(out, r)
-				}
-			}
 		default:
-			for _, kept := range []bool{false, true} {
-				r.Shared, r.PodKept = true, kept && r.Recorded != nil
-				out = append(out, r)
-			}
+			out = append(out, r)
 		}
 	}
 	return out
@@ -71,15 +61,7 @@ func batchLaws(out *broken, v View, action Action) {
 		out.law("batched a request that has failed before", a.MayBatch && hasStarted(v, a))
 		out.law("batched a claim for which something may be in the storage", a.MayBatch && a.Verb == contract.Provision && !a.NothingBefore)
 	case Cancel:
-		out.law("cancelled a Job that another claim of its batch needs", !a.Waive && a.Run.Shared && !a.Run.Void)
-		if !a.Waive {
-			return
-		}
-		out.law("waived a run that may have started", !a.Run.Unfinished || a.Run.Stuck == nil || !a.Run.Idle)
-		out.law("waived twice", a.Run.Waived)
-		out.law("waived a run that no other claim needs", !a.Run.Shared)
-	case RemovePodFinalizer:
-		out.law("removed a pod's finalizer before every outcome of its batch was recorded", a.Run.Name != "" && !a.Run.PodKept)
+		out.law("cancelled a Job that another claim of its batch may need", !a.UnlessNeeded && !a.Run.Void && a.Run.Stuck != nil && a.Run.Verb != contract.Delete)
 	}
 }
 
@@ -98,9 +80,7 @@ func TestWalkReachesEveryActionOnABatch(t *testing.T) {
 	everyBatched(t, func(v View) {
 		switch a := Decide(v).(type) { //nolint:gochecksumtype // the others are not of interest
 		case Cancel:
-			seen[map[bool]string{true: "waived", false: "cancelled"}[a.Waive]]++
-		case RemovePodFinalizer:
-			seen["pod finalizer removed"]++
+			seen[map[bool]string{true: "not needed", false: "cancelled"}[a.UnlessNeeded]]++
 		case Launch:
 			seen["launched"]++
 			if a.MayBatch {
@@ -108,7 +88,7 @@ func TestWalkReachesEveryActionOnABatch(t *testing.T) {
 			}
 		}
 	})
-	for _, what := range []string{"waived", "cancelled", "pod finalizer removed", "launched", "batched"} {
+	for _, what := range []string{"not needed", "cancelled", "launched", "batched"} {
 		if seen[what] == 0 {
 			t.Errorf("no view leads to: %s; all: %v", what, seen)
 		}

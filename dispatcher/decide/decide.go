@@ -126,18 +126,12 @@ func freeMisnamed(v View) Action {
 	return v.unlessRefused(SetFinalizer{Remove: true, Misnamed: true})
 }
 
-// removePodFinalizer releases a kept pod once its outcome is recorded for every claim that it
-// served, or once its Job no longer exists.
+// removePodFinalizer releases a kept pod whose Job no longer exists.
 func removePodFinalizer(v View) Action {
-	if v.OrphanPod && !v.IsRefused(RemovePodFinalizer{}) {
-		return RemovePodFinalizer{}
+	if !v.OrphanPod {
+		return nil
 	}
-	for _, r := range v.Runs {
-		if r.PodKept && r.State() >= RunRecorded && !v.IsRefused(RemovePodFinalizer{Run: r}) {
-			return RemovePodFinalizer{Run: r}
-		}
-	}
-	return nil
+	return v.unlessRefused(RemovePodFinalizer{})
 }
 
 // recordOutcome records what happened to a run that has ended. It comes before everything

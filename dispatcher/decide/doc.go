@@ -31,7 +31,7 @@
 // waited for and may still run, so nothing is launched or confirmed from any state until the pod's
 // own deadline has passed, and longer while its node is lost: only a kubelet that runs ends a pod
 // at its deadline. A Job may be the run of several UIDs, each with an outcome of its own. It is
-// cancelled when all of them have waived it. Of runs that cannot start for the same reason, with
+// cancelled when none of them needs it. Of runs that cannot start for the same reason, with
 // the same config revision and nodes, only the oldest stays, the probe. The others are cancelled,
 // and their claims wait behind the probe: they are launched when it has started or has ended. What
 // only one kubelet says is believed of runs on its node: there is a probe for each such node.

@@ -13,21 +13,12 @@ import (
 // confirmed when the pods cache, which shows its pod and so every older one, shows no other pod of
 // its claims that may run.
 
-// Readiness is what one claim that a gated Job serves says about its confirmation.
-type Readiness int
-
-// The answers.
-const (
-	Blocked  Readiness = iota // something else comes first
-	Unwanted                  // the run would not be launched again as it is
-	Ready
-)
-
 // confirmAfter is for how long a gate is nothing to report.
 const confirmAfter = 30 * time.Second
 
-// confirmRun confirms the UID's gated run, or cancels it. Of two gated runs the later one is
-// cancelled.
+// confirmRun says that the UID's gated run may start, or that it is not needed. Of two gated runs the
+// later one is cancelled. A run that is not needed any more does not wait for what is in its way, since
+// nothing of it has started.
 func confirmRun(v View) Action {
 	first, later := v.gatedRuns()
 	switch {
@@ -35,35 +26,16 @@ func confirmRun(v View) Action {
 		return nil
 	case later != nil:
 		return Cancel{Run: *later}
-	}
-	readiness, instead := v.readiness(*first)
-	alone := len(first.UIDs) < 2
-	switch {
-	case instead != nil:
-		return instead
-	case readiness == Blocked:
+	case v.unconfirmedRun() != nil:
 		return awaitGate(v, *first)
-	case readiness == Unwanted && (alone || first.Verb == contract.Delete):
-		return Cancel{Run: *first}
-	case !first.First:
-		return Wait{Why: "the Job " + first.Name + " is confirmed with its first claim"}
-	default:
-		return Confirm{Run: *first, NeedsLive: v.needsLive(*first)}
+	case v.awaitsConsent(*first):
+		return v.reportProblem(*v.Provision.Problem)
 	}
-}
-
-// ReadinessOf returns what a claim says about the confirmation of a Job that serves it with others,
-// and whether the caches prove enough.
-func ReadinessOf(v View, job string) (r Readiness, needsLive bool) {
-	first, later := v.gatedRuns()
-	if first == nil || later != nil || first.Name != job || beforeGate(v) != nil {
-		return Blocked, false
+	action := v.launchedAgain(*first)
+	if _, confirms := action.(Confirm); confirms && (first.OtherPod != "" || first.ForeignGate || v.deletesAttached(*first)) {
+		return awaitGate(v, *first)
 	}
-	r, instead := v.readiness(*first)
-	if instead != nil {
-		return Blocked, false
-	}
-	return r, v.needsLive(*first)
+	return action
 }
 
 // gatedRuns returns the earliest gated run, and a later one, if there are any.
@@ -88,21 +60,9 @@ func (v View) gatedRuns() (first, later *Run) {
 // (TestTheGrantsOfATenantHoldUpNoClaimOfItsBatch).
 const askedAgain = 10 * time.Second
 
-// readiness reports whether a gated run may start. It returns another action that comes before. A
-// run that is not wanted any more does not wait for what is in its way, since nothing of it has
-// started.
-func (v View) readiness(r Run) (_ Readiness, instead Action) {
-	if v.unconfirmedRun() != nil {
-		return Blocked, nil
-	}
-	if v.Provision.ConsentUnknown && r.Verb == contract.Provision && (len(r.UIDs) < 2 || v.Now.Before(r.GatedSince.Add(askedAgain))) {
-		return Blocked, v.reportProblem(*v.Provision.Problem)
-	}
-	readiness, instead := v.wouldLaunch(r)
-	if readiness == Ready && (r.OtherPod != "" || r.ForeignGate || v.deletesAttached(r)) {
-		return Blocked, nil
-	}
-	return readiness, instead
+// awaitsConsent reports whether a gated clone waits until it is known again that it may be made.
+func (v View) awaitsConsent(r Run) bool {
+	return v.Provision.ConsentUnknown && r.Verb == contract.Provision && (len(r.UIDs) < 2 || v.Now.Before(r.GatedSince.Add(askedAgain)))
 }
 
 // deletesAttached reports whether a run would delete the volume of a PV that is still attached.
@@ -110,13 +70,14 @@ func (v View) deletesAttached(r Run) bool {
 	return v.Volume.Attached != nil && r.Verb == contract.Delete && !r.IsUndo()
 }
 
-// wouldLaunch reports whether a gated run would be launched again as it is. It returns another
-// action that comes before. No write on a claim holds up the others of a batch: by editing its claim
-// a user can make that write fail again and again. Whatever is to be written first, an expand to
-// another size is not wanted.
-func (v View) wouldLaunch(r Run) (_ Readiness, instead Action) {
+// launchedAgain confirms a gated run that would be launched again as it is. It returns another action
+// that comes before, or cancels the run. No write on a claim holds up the others of a batch: by editing
+// its claim a user can make that write fail again and again. Whatever is to be written first, an expand
+// to another size is not needed. A batch of deletes is cancelled as soon as one of them is not: what its
+// container is given cannot be changed.
+func (v View) launchedAgain(r Run) Action {
 	if r.Verb == contract.Expand && hasChanged(&r, v.Expand) {
-		return Unwanted, nil
+		return Cancel{Run: r, UnlessNeeded: true}
 	}
 	shared, next := len(r.UIDs) > 1, decideNext
 	if shared {
@@ -126,11 +87,11 @@ func (v View) wouldLaunch(r Run) (_ Readiness, instead Action) {
 	_, resizes := action.(SetResizeStage)
 	switch launch, launches := action.(Launch); {
 	case launches && v.isSameRun(r, launch):
-		return Ready, nil
+		return Confirm{Run: r, NeedsLive: v.needsLive(r)}
 	case action.traits().holdsGate && (!shared || !resizes):
-		return Blocked, action
+		return action
 	default:
-		return Unwanted, nil
+		return Cancel{Run: r, UnlessNeeded: r.Verb != contract.Delete}
 	}
 }
 
@@ -261,7 +222,7 @@ func lostNodeProblem(pod, node string) Problem {
 
 // cancelUnstarted cancels a run that has not started, with its pod, when the reason for it no longer
 // exists. Its container may start at any moment, so only keepVolume comes before, whose reason may
-// vanish as soon.
+// vanish as soon: see About.
 func cancelUnstarted(v View) Action {
 	for _, r := range v.Runs {
 		if r.Void || v.isRescued(r) {
@@ -285,17 +246,12 @@ func awaitRuns(v View) Action {
 	return nil
 }
 
-// handleStuck decides about a run that makes no progress. The last claim that needs its Job cancels
-// it, any other waives it.
+// handleStuck decides about a run that makes no progress.
 func handleStuck(v View, r Run) Action {
-	switch pointless := r.Idle && isPointless(v, r); {
-	case pointless && !r.Shared:
-		return Cancel{Run: r}
-	case pointless && !r.Waived:
-		return Cancel{Run: r, Waive: true}
-	default:
-		return ReportProblem{Problem: *r.Stuck, Until: r.RecheckAt}
+	if r.Idle && isPointless(v, r) {
+		return Cancel{Run: r, UnlessNeeded: true}
 	}
+	return ReportProblem{Problem: *r.Stuck, Until: r.RecheckAt}
 }
 
 // isRescued reports whether the reason of a delete that is not gated yet no longer exists: the
@@ -314,6 +270,30 @@ func (v View) isRescued(r Run) bool {
 	default:
 		return !v.isToBeDeleted(r.Volume)
 	}
+}
+
+// Rescued returns the runs of deletes that are to be cancelled before a container of theirs starts.
+func (v View) Rescued() (all []Run) {
+	for _, r := range v.Runs {
+		if v.isRescued(r) {
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+// ForJob returns what a claim says about a Job. The write that keeps a volume may hang, or fail, while the
+// pod that deletes this volume starts: such a delete is cancelled beside that write, and not after it.
+func ForJob(v View, job string) Action {
+	action := Decide(v)
+	if _, keeps := action.(KeepVolume); keeps {
+		for _, r := range v.Rescued() {
+			if r.Name == job {
+				return Cancel{Run: r}
+			}
+		}
+	}
+	return action
 }
 
 // isToBeDeleted reports whether a UID is that of the PV whose volume is to be deleted, since its

@@ -11,7 +11,7 @@ import (
 // gatedClone returns a view of a claim whose clone waits at its gate.
 func gatedClone() View {
 	r := gated(run(contract.Provision, 1))
-	r.Clones, r.First = true, true
+	r.Clones = true
 	return View{Now: now, Claim: ClaimPending, Provision: provisionTargets()[1], Delete: deleteTargets()[1], Runs: []Run{r}}
 }
 

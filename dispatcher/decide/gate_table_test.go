@@ -78,33 +78,27 @@ func TestLaterOfTwoGatedRunsIsCancelled(t *testing.T) {
 				if a, cancels := Decide(v).(Cancel); !cancels || a.Run.Name != test.want {
 					t.Errorf("got %#v, want %s cancelled", Decide(v), test.want)
 				}
-				if r, _ := ReadinessOf(v, one.Name); r != Blocked {
-					t.Errorf("the earlier one is %d", r)
-				}
 			}
 		})
 	}
 }
 
-// The claims of a batch share one Job, so one of them decides for all.
-func TestBatchIsConfirmedByItsFirstClaim(t *testing.T) {
+// The claims of a batch share one Job, and each says whether it needs that. A delete that one of them
+// does not need is cancelled for all.
+func TestAClaimOfABatchSaysWhetherItNeedsTheRun(t *testing.T) {
 	for name, test := range map[string]struct {
-		first  bool
 		wanted bool
 		verb   contract.Verb
-		want   string
+		want   Action
 	}{
-		"the first claim": {true, true, contract.Provision, "decide.Confirm"},
-		"another claim":   {false, true, contract.Provision, "decide.Wait"},
-		"the first claim, which no longer needs it":         {true, false, contract.Provision, "decide.Confirm"},
-		"another claim, which no longer needs it":           {false, false, contract.Provision, "decide.Wait"},
-		"another claim of a delete, which is to be kept":    {false, false, contract.Delete, "decide.Cancel"},
-		"the first claim of a delete, which is to be kept":  {true, false, contract.Delete, "decide.Cancel"},
-		"another claim of a delete, which is to be deleted": {false, true, contract.Delete, "decide.Wait"},
+		"a provision":                      {true, contract.Provision, Confirm{}},
+		"a provision, no longer needed":    {false, contract.Provision, Cancel{UnlessNeeded: true}},
+		"a delete, which is to be deleted": {true, contract.Delete, Confirm{}},
+		"a delete, which is to be kept":    {false, contract.Delete, Cancel{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := gated(run(test.verb, 1))
-			r.UIDs, r.First = []string{"uid", "other"}, test.first
+			r.UIDs = []string{"uid", "other"}
 			v := View{Now: now, Claim: ClaimPending, Provision: provisionTargets()[1], Delete: deleteTargets()[1]}
 			if test.verb == contract.Delete {
 				r.Volume, r.NothingBefore, v.Claim = pvUID, false, ClaimGone
@@ -113,11 +107,11 @@ func TestBatchIsConfirmedByItsFirstClaim(t *testing.T) {
 				v.Claim = ClaimGone
 			}
 			v.Runs = []Run{r}
-			if got := fmt.Sprintf("%T", Decide(v)); got != test.want {
-				t.Errorf("got %s, want %s", got, test.want)
-			}
-			if got, _ := ReadinessOf(v, r.Name); (got == Ready) != test.wanted || (got == Unwanted) == test.wanted {
-				t.Errorf("the claim says %d", got)
+			got := Decide(v)
+			cancel, _ := got.(Cancel)
+			want, _ := test.want.(Cancel)
+			if fmt.Sprintf("%T", got) != fmt.Sprintf("%T", test.want) || cancel.UnlessNeeded != want.UnlessNeeded {
+				t.Errorf("got %#v, want %#v", got, test.want)
 			}
 		})
 	}

@@ -17,10 +17,8 @@ func confirmLaws(out *broken, v View, a Confirm) {
 	out.law("confirmed a run that is not gated", !a.Run.Gated || !a.Run.Unfinished || a.Run.Terminating)
 	out.law("confirmed a run while another pod of its claim may run", a.Run.OtherPod != "")
 	out.law("confirmed a run before the gates of other controllers were removed", a.Run.ForeignGate)
-	out.law("confirmed a run for another claim than its first", !a.Run.First)
-	alone := len(a.Run.UIDs) < 2
 	out.law("confirmed a run that has too little time left", a.Run.Void)
-	out.law("confirmed a run that would not be launched again as it is", (alone || a.Run.Verb == contract.Delete) && !isLaunchedAgain(v, a.Run))
+	out.law("confirmed a run that would not be launched again as it is", !isLaunchedAgain(v, a.Run))
 	out.law("confirmed a run on facts of caches that have no common order", v.Contested && !a.NeedsLive)
 	for i := range v.Runs {
 		r := &v.Runs[i]
@@ -74,7 +72,7 @@ func mayDelete(v View, r Run) bool {
 // launched returns the run of a Job that has just been created, as the Job records it. Its pod has
 // not appeared yet.
 func launched(v View, a Launch) Run {
-	r := Run{Name: jobs.Name(a.Verb, "uid", a.Number), Created: v.Now, First: true, Unfinished: true, Unstarted: true, Record: runs.Record{
+	r := Run{Name: jobs.Name(a.Verb, "uid", a.Number), Created: v.Now, Unfinished: true, Unstarted: true, Record: runs.Record{
 		Verb: a.Verb, UIDs: []string{"uid"}, Number: a.Number, Held: true,
 		Record: jobs.Record{Attempt: a.Attempt, After: a.After, NothingBefore: a.NothingBefore, AnyNode: a.AnyNode},
 	}}
@@ -140,32 +138,23 @@ func gatedLaws(out *broken, v View, action Action) {
 	case cancels && cancel.Run.Gated:
 		late := first.Void
 		out.law("cancelled a gated run that would be launched again as it is", !late && isLaunchedAgain(v, *first))
-		out.law("cancelled a gated run that other claims need", len(first.UIDs) > 1 && first.Verb != contract.Delete && !late)
+		out.law("cancelled a gated run whatever other claims need", first.Verb != contract.Delete && !late && !cancel.UnlessNeeded)
+		out.law("left a delete to the other claims of its batch", first.Verb == contract.Delete && cancel.UnlessNeeded)
 	}
 	readinessLaws(out, v, action, *first)
 }
 
-// readinessLaws checks that what a claim says about a gated run is what is decided for it.
+// readinessLaws checks what the loop of a batch hears of one of its claims about a gated run.
 func readinessLaws(out *broken, v View, action Action, r Run) {
-	readiness, needsLive := ReadinessOf(v, r.Name)
-	confirm, confirms := action.(Confirm)
+	_, confirms := action.(Confirm)
 	cancel, cancels := action.(Cancel)
-	alone := len(r.UIDs) < 2
-	out.law("says that it is ready and is not confirmed", readiness == Ready && r.First && !confirms)
-	out.law("is confirmed and does not say that it is ready", confirms && alone && readiness != Ready)
-	out.law("is confirmed and says that something comes first", confirms && readiness == Blocked)
-	out.law("is confirmed and says another way to read", confirms && confirm.NeedsLive != needsLive)
-	_, later := v.gatedRuns()
-	out.law("is cancelled and does not say that it is unwanted", cancels && cancel.Run.Name == r.Name && later == nil && readiness != Unwanted && !r.Void)
-	late := r.Void
+	says := confirms || cancels && cancel.Run.Name == r.Name
 	for i := range v.Runs {
 		if o := &v.Runs[i]; o.Name != r.Name {
-			out.law("says that a batch may start while another run has not ended", o.Unfinished && readiness != Blocked)
-			out.law("says that a batch may start while the outcome of another run is not recorded", o.Recorded == nil && readiness != Blocked && !late)
+			out.law("says that a batch may start while another run has not ended", o.Unfinished && says && !r.Void)
+			out.law("says that a batch may start while the outcome of another run is not recorded", o.Recorded == nil && says && !r.Void)
 		}
 	}
-	other, _ := ReadinessOf(v, r.Name+"-of-another-claim")
-	out.law("says of a Job that does not exist that it is ready or unwanted", other != Blocked)
 }
 
 // A fact that changes no action would be missing from the walk.

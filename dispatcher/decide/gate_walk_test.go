@@ -233,7 +233,6 @@ func obstacles(r Run) [][]Run {
 		func(r *Run) { r.ForeignGate, r.GatedSince = true, now.Add(-time.Hour) },
 		func(r *Run) { r.Void = true },
 		func(r *Run) { r.UIDs = []string{"uid", "other"} },
-		func(r *Run) { r.UIDs, r.First = []string{"other", "uid"}, false },
 	) {
 		out = append(out, []Run{one})
 	}

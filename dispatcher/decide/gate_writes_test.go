@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -26,23 +27,23 @@ func TestNoWriteOnAClaimHoldsTheGateOfABatch(t *testing.T) {
 	again.Revision, again.Hash, again.Node = target.Revision, target.Hash, target.Node
 	for name, test := range map[string]struct {
 		v             View
-		shared, alone Readiness
+		shared, alone string
 	}{
-		"an expand":                                       {expand(ResizeInProgress, "h1"), Ready, Ready},
-		"an expand whose stage is not written":            {expand(ResizeRequested, "h1"), Unwanted, Blocked},
-		"an expand to another size, which is not written": {expand(ResizeRequested, "h2"), Unwanted, Unwanted},
+		"an expand":                                       {expand(ResizeInProgress, "h1"), "decide.Confirm", "decide.Confirm"},
+		"an expand whose stage is not written":            {expand(ResizeRequested, "h1"), "decide.Cancel", "decide.SetResizeStage"},
+		"an expand to another size, which is not written": {expand(ResizeRequested, "h2"), "decide.Cancel", "decide.Cancel"},
 		"a provision after a result that is not written": {
-			View{Now: now, Claim: ClaimPending, Provision: target, Delete: deleteTargets()[1], Runs: []Run{failed, again}}, Ready, Blocked,
+			View{Now: now, Claim: ClaimPending, Provision: target, Delete: deleteTargets()[1], Runs: []Run{failed, again}}, "decide.Confirm", "decide.PublishResult",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &test.v.Runs[len(test.v.Runs)-1]
-			if got, _ := ReadinessOf(test.v, r.Name); got != test.alone {
-				t.Errorf("of one claim it is %d, want %d: %#v", got, test.alone, Decide(test.v))
+			if got := fmt.Sprintf("%T", Decide(test.v)); got != test.alone {
+				t.Errorf("of one claim it is %s, want %s", got, test.alone)
 			}
 			r.UIDs = []string{"uid", "other"}
-			if got, _ := ReadinessOf(test.v, r.Name); got != test.shared {
-				t.Errorf("of a batch it is %d, want %d: %#v", got, test.shared, Decide(test.v))
+			if got := fmt.Sprintf("%T", Decide(test.v)); got != test.shared {
+				t.Errorf("of a batch it is %s, want %s", got, test.shared)
 			}
 		})
 	}

@@ -25,6 +25,24 @@ func removal(action Action) (_ SetFinalizer, removes bool) {
 	return a, a.Remove && !a.Misnamed
 }
 
+// The write that keeps a volume may hang or fail while the pod that deletes it starts.
+func TestADeleteIsCancelledBesideTheWriteThatKeepsItsVolume(t *testing.T) {
+	starting := withoutPod(pvUID)
+	v := View{Now: now, Volume: releasedVolume(), Delete: deleteTargets()[1], Runs: []Run{starting}, Rival: aRival}
+	if action := Decide(v); WriteOf(action) != WriteOf(KeepVolume{}) {
+		t.Errorf("its own loop: %#v", action)
+	}
+	if action := ForJob(v, starting.Name); WriteOf(action) != WriteOf(Cancel{Run: starting}) {
+		t.Errorf("about the delete: %#v", action)
+	}
+	if action := ForJob(v, "another"); WriteOf(action) != WriteOf(KeepVolume{}) {
+		t.Errorf("about another Job: %#v", action)
+	}
+	if v.Runs[0].Unstarted = false; WriteOf(ForJob(v, starting.Name)) != WriteOf(KeepVolume{}) {
+		t.Error("a delete whose container has started is cancelled")
+	}
+}
+
 // Its slot is free at once, and not only when its pod is to be confirmed.
 func TestDeleteWithoutAPodIsCancelledWhenItsVolumeIsToBeKept(t *testing.T) {
 	for name, tt := range map[string]struct {

@@ -24,7 +24,7 @@ func laws(out *broken, v View, action Action) {
 	case Cancel:
 		cancelLaws(out, v, a)
 	case RemovePodFinalizer:
-		out.law("removed a pod's finalizer before its outcome was recorded", a.Run.Unfinished || a.Run.Recorded == nil)
+		out.law("removed the finalizer of a pod that is not there", !v.OrphanPod)
 	case KeepVolume:
 		keepVolumeLaws(out, v, a)
 	case CreatePV:

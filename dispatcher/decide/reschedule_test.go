@@ -74,7 +74,7 @@ func nodeHistories() [][]Run {
 	full := recorded(run(contract.Provision, 1), contract.NoCapacity, time.Minute)
 	full.Node = "n2"
 	stuck := run(contract.Provision, 2)
-	stuck.Unfinished, stuck.PodKept = true, true
+	stuck.Unfinished = true
 	stuck.Stuck, stuck.Idle = Problemf("Unschedulable", "no node fits its pod"), true
 	out = append(out, []Run{stuck})
 	for _, verdict := range []contract.Verdict{contract.NoCapacity, contract.NotStarted, contract.TryAgain, contract.Disrupted} {
@@ -104,7 +104,7 @@ func nodeDeletes() []Run {
 		d := run(contract.Delete, 1)
 		d.After, d.Volume = 2, volume
 		stuck := d
-		stuck.Unfinished, stuck.PodKept = true, true
+		stuck.Unfinished = true
 		stuck.Stuck, stuck.Idle = Problemf("Unschedulable", "no node fits its pod"), true
 		anyNode := stuck
 		anyNode.AnyNode = true

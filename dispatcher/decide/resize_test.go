@@ -180,7 +180,7 @@ func TestWalkReachesEveryStageOfAResize(t *testing.T) {
 // the size was begun, which is the one to reach until it is infeasible, whatever the user requests.
 func TestARefusedSizeIsPublishedAlsoLate(t *testing.T) {
 	for _, at := range []time.Duration{time.Minute, 11 * time.Minute} {
-		e := Run{Name: "expand", First: true}
+		e := Run{Name: "expand"}
 		e.Verb, e.Number, e.Attempt, e.Revision, e.UIDs = contract.Expand, 1, 1, "r1", []string{"uid"}
 		e.Outcome.Verdict, e.Outcome.Finished, e.Created = contract.BadRequest, now.Add(-at), now.Add(-at)
 		e.Recorded = &e.Outcome

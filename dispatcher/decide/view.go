@@ -126,10 +126,8 @@ type Run struct {
 	// Newer is set if a later dispatcher has written the record, in a version that this one does not
 	// know.
 	Newer bool
-	// Created is when the Job was created. First is set if the UID is the first of the claims that
-	// the Job serves: what is written about all of them is written when that UID is reconciled.
+	// Created is when the Job was created.
 	Created time.Time
-	First   bool
 	// Unfinished is set if a pod of the run may still run.
 	Unfinished bool
 	// Gated is set if the run's pod waits for the dispatcher's confirmation. Confirmed is set from
@@ -148,8 +146,6 @@ type Run struct {
 	// Unstarted is set if no container of an unfinished run has started, so that it can have done
 	// nothing yet.
 	Unstarted bool
-	// Shared is set if another claim that the Job serves has not waived it.
-	Shared bool
 	// Forget is set if an administrator has given the record up, RetryNow if one asks for the next
 	// run at once.
 	Forget, RetryNow bool
@@ -157,10 +153,8 @@ type Run struct {
 	// or if none is to be created.
 	Refused string
 	// Terminating is set if the Job has a deletionTimestamp, or has ended and expires as soon as its
-	// record is released. PodKept is set if a pod of it has our finalizer, and every claim that it
-	// serves has an outcome on record. The pod is released when the first of them is reconciled, so
-	// it is not set for the others.
-	Terminating, PodKept bool
+	// record is released.
+	Terminating bool
 	// Stuck is why an unfinished run makes no progress, or nil. RecheckAt is when to recheck. Idle
 	// is set if no container of a stuck run can be at work: none has started, or its node is lost.
 	Stuck     *Problem
@@ -176,7 +170,7 @@ type Run struct {
 	// LostNode names the node of a pod that was deleted by force, of this run or the OtherPod, if
 	// that node exists and is not Ready.
 	LostNode string
-	// Output is the container's output. In a batch only the first claim has it, so that it is
+	// Output is the container's output. In a batch it is empty once an outcome is on record: it is
 	// emitted once.
 	Output string
 	// Published is set if the claim's annotations have this run's result.

@@ -171,7 +171,7 @@ func histories() [][]Run {
 }
 
 func run(verb contract.Verb, number int) Run {
-	return Run{Name: jobs.Name(verb, "uid", number), First: true, Record: runs.Record{
+	return Run{Name: jobs.Name(verb, "uid", number), Record: runs.Record{
 		Verb: verb, UIDs: []string{"uid"}, Number: number, Revision: "r1", Held: true,
 		Record: jobs.Record{Attempt: number, Hash: "h1", Node: "n1", NothingBefore: number == 1, Since: now.Add(-2 * time.Hour)},
 	}}
@@ -195,9 +195,9 @@ func outcomes(r Run, verdicts []contract.Verdict) []Run {
 		{Stuck: Problemf("CrashLoopBackOff", "its container has started before")},
 		{Stuck: Problemf("WaitingForNode", "its pod was deleted by force"), Idle: true, Void: true},
 	} {
-		for _, state := range [][2]bool{{false, false}, {true, false}, {true, true}, {false, true}} {
+		for _, terminating := range []bool{false, true} {
 			next := unfinished
-			next.Stuck, next.PodKept, next.Terminating = stuck.Stuck, state[0], state[1]
+			next.Stuck, next.Terminating = stuck.Stuck, terminating
 			next.Idle, next.Void = stuck.Idle && !next.Terminating, stuck.Void && !next.Terminating
 			out = append(out, next)
 		}
@@ -211,9 +211,6 @@ func outcomes(r Run, verdicts []contract.Verdict) []Run {
 		unrecorded.Refused = "it describes nothing"
 		out = append(out, unrecorded)
 		if v == contract.Done {
-			kept := recorded(r, v, 0)
-			kept.Recorded, kept.PodKept = nil, true
-			out = append(out, kept)
 			described := recorded(r, v, 0)
 			described.DescribesPV, described.Described = true, "a PV"
 			out = append(out, described)
@@ -245,8 +242,8 @@ func outcomes(r Run, verdicts []contract.Verdict) []Run {
 func describe(v View) string {
 	text := fmt.Sprintf("claim %d, volume %+v, provision %+v, delete %+v, resize %+v, expand %+v", v.Claim, v.Volume, v.Provision, v.Delete, v.Resize, v.Expand)
 	for _, r := range v.Runs {
-		text += fmt.Sprintf("\n  %s unfinished=%t recorded=%t held=%t published=%t nothingBefore=%t after=%d volume=%q %s waived=%t shared=%t",
-			r.Name, r.Unfinished, r.Recorded != nil, r.Held, r.Published, r.NothingBefore, r.After, r.Volume, r.Outcome.Verdict, r.Waived, r.Shared)
+		text += fmt.Sprintf("\n  %s unfinished=%t recorded=%t held=%t published=%t nothingBefore=%t after=%d volume=%q %s",
+			r.Name, r.Unfinished, r.Recorded != nil, r.Held, r.Published, r.NothingBefore, r.After, r.Volume, r.Outcome.Verdict)
 	}
 	return text
 }
@@ -266,7 +263,7 @@ func TestEveryViewKeepsTheLaws(t *testing.T) {
 			launches++
 		}
 	})
-	if views < 2_500_000 || launches < 17_000 {
+	if views < 2_250_000 || launches < 17_000 {
 		t.Errorf("walked only %d views with %d launches: the walk lacks facts", views, launches)
 	}
 	t.Logf("%d views, %d launches", views, launches)

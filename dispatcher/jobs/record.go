@@ -39,9 +39,8 @@ type Head struct {
 	Scheduling string `json:"scheduling,omitempty"`
 	// Sources are the PVs whose volumes the Job's runs clone.
 	Sources []string `json:"sources,omitempty"`
-	// Wanted counts the claims that have not waived the run, Unrecorded those whose outcome is not
-	// recorded, Held those whose record is not released.
-	Wanted     int `json:"wanted"`
+	// Unrecorded counts the claims whose outcome is not recorded, Held those whose record is not
+	// released.
 	Unrecorded int `json:"unrecorded"`
 	Held       int `json:"held"`
 	// Failed counts the claims whose recorded outcome is no success.
@@ -91,8 +90,6 @@ type Record struct {
 	Described   string `json:"described,omitempty"`
 	// Recorded is the recorded outcome, or nil.
 	Recorded *Outcome `json:"outcome,omitempty"`
-	// Waived is set if the claim no longer needs the Job of its batch, which has not started.
-	Waived bool `json:"waived,omitempty"`
 	// Released is set if the claim no longer needs its record, while another claim of the batch
 	// does.
 	Released bool `json:"released,omitempty"`
@@ -237,7 +234,6 @@ func encodeRecords(h Head, all []Record) (string, error) {
 		if !slices.Contains(h.Namespaces, r.Namespace) {
 			h.Namespaces = append(h.Namespaces, r.Namespace)
 		}
-		h.Wanted += count(!r.Waived)
 		h.Held += count(!r.Released)
 		h.Unrecorded += count(r.Recorded == nil)
 		h.Left += count(r.LeftBehind != "")

@@ -22,23 +22,22 @@ func TestAChangeOfOneRecordChangesNoOther(t *testing.T) {
 	before := runs.RecordOf(job, "u2")
 	until := time.Date(2026, 11, 20, 10, 30, 0, 0, time.UTC)
 	fixture.Record(job, "u1", func(r *jobs.Record) {
-		r.Recorded, r.Waived, r.Released = &jobs.Outcome{Verdict: contract.Done, MayRunUntil: until}, true, true
+		r.Recorded, r.Released = &jobs.Outcome{Verdict: contract.Done, MayRunUntil: until}, true
 	})
 	one, two := runs.RecordOf(job, "u1"), runs.RecordOf(job, "u2")
-	if one.Recorded == nil || !one.Waived || one.Held || runs.OthersOf(job, one.Record) != (runs.Others{Wanted: true, Unrecorded: true, Held: true}) ||
-		runs.OthersOf(job, two.Record) != (runs.Others{}) {
+	if one.Recorded == nil || one.Held || runs.AllRecorded(job) {
 		t.Errorf("the first: %+v", one)
 	}
 	if diff := cmp.Diff(before, two); diff != "" {
 		t.Errorf("the second (-before +after):\n%s", diff)
 	}
-	want := jobs.Head{Version: 1, Namespaces: []string{"app", "other"}, Wanted: 1, Unrecorded: 1, Held: 1, MayRunUntil: until}
+	want := jobs.Head{Version: 1, Namespaces: []string{"app", "other"}, Unrecorded: 1, Held: 1, MayRunUntil: until}
 	want.Scheduling = jobs.Scheduling(config.Config{})
 	if diff := cmp.Diff(want, jobs.HeadOf(job)); diff != "" {
 		t.Errorf("the head (-want +got):\n%s", diff)
 	}
 	fixture.Record(job, "u2", func(r *jobs.Record) { r.Recorded = &jobs.Outcome{Verdict: contract.Unlisted} })
-	if h := jobs.HeadOf(job); h.Failed != 1 || h.Unrecorded != 0 {
+	if h := jobs.HeadOf(job); h.Failed != 1 || h.Unrecorded != 0 || !runs.AllRecorded(job) {
 		t.Errorf("a batch with a failure has %+v", h)
 	}
 }
@@ -47,14 +46,14 @@ func TestAChangeOfOneRecordChangesNoOther(t *testing.T) {
 func TestTheRecordReadsBackWhatWasWritten(t *testing.T) {
 	job := fixture.Build(t, batchOf(fixture.Config(t, "Delete", nil), "u1", "u2"))
 	want := jobs.RecordOf(job, "u1")
-	text := "a <b> & \"c\"\n{\"uid\":\"u2\",\"waived\":true}\u2028"
+	text := "a <b> & \"c\"\n{\"uid\":\"u2\",\"released\":true}\u2028"
 	want.Recorded, want.Described = &jobs.Outcome{Verdict: contract.TryAgain, Message: text}, text
 	want.Returns = jobs.Returns{Count: 3, At: time.Date(2026, 1, 2, 3, 4, 5, 678, time.UTC)}
 	fixture.Record(job, "u1", func(r *jobs.Record) { *r = want })
 	if diff := cmp.Diff(want, jobs.RecordOf(job, "u1")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if jobs.RecordOf(job, "u2").Waived {
+	if jobs.RecordOf(job, "u2").Released {
 		t.Error("a text of one claim is read as the record of another")
 	}
 }
@@ -70,7 +69,7 @@ func TestADamagedRecordIsReadAsFarAsPossible(t *testing.T) {
 		job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
 			jobs.AnnUIDs: "u1,u2", jobs.AnnRecord: damage(whole.Annotations[jobs.AnnRecord]),
 		}}}
-		if got := jobs.RecordOf(job, "u2"); got.ClaimUID != "u2" || got.Recorded != nil || got.Waived {
+		if got := jobs.RecordOf(job, "u2"); got.ClaimUID != "u2" || got.Recorded != nil || got.Released {
 			t.Errorf("%s: %+v", name, got)
 		}
 		fixture.Record(job, "u2", func(r *jobs.Record) { r.Released = true })
@@ -86,7 +85,7 @@ func TestADamagedRecordIsReadAsFarAsPossible(t *testing.T) {
 func TestChangedRecordsAreThoseThatDiffer(t *testing.T) {
 	old := fixture.Build(t, batchOf(fixture.Config(t, "Delete", nil), "u1", "u2", "u3"))
 	now := old.DeepCopy()
-	fixture.Record(now, "u3", func(r *jobs.Record) { r.Waived = true })
+	fixture.Record(now, "u3", func(r *jobs.Record) { r.Released = true })
 	if diff := cmp.Diff([]string{"u3"}, jobs.ChangedRecords(old, now)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

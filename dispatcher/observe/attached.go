@@ -76,7 +76,7 @@ func cloningProblem(kind string, by metav1.Object) *decide.Problem {
 // observeSources notes that a gated run is not to start whose source is being deleted, or may have been
 // in part.
 func (b *Observer) observeSources(ctx context.Context, reader cluster.Reader, run *decide.Run, job *batchv1.Job) error {
-	if !run.First {
+	if !isFirst(run) {
 		return nil
 	}
 	for _, source := range jobs.SourcesOf(job) {

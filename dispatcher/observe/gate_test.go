@@ -237,21 +237,6 @@ func TestLostNodeOfARunThatHasEnded(t *testing.T) {
 	}
 }
 
-// Its container has said what became of each claim, and says it once.
-func TestThePodOfABatchIsReleasedWhenEachOutcomeIsOnRecord(t *testing.T) {
-	pod := podOf(own, "n1", func(pod *corev1.Pod) { ended(pod); pod.Finalizers = []string{jobs.FinalizerRecord} })
-	job := jobOf(map[string]string{})
-	job.Annotations[jobs.AnnUIDs] = uid + ",uid-2"
-	fixture.Record(job, uid, func(r *jobs.Record) { r.Recorded = &jobs.Outcome{Verdict: contract.Done} })
-	if observed(t, job, pod).PodKept {
-		t.Error("it is to be released before the outcome of the second claim is on record")
-	}
-	fixture.Record(job, "uid-2", func(r *jobs.Record) { r.Recorded = &jobs.Outcome{Verdict: contract.Done} })
-	if !observed(t, job, pod).PodKept {
-		t.Error("it is kept for ever")
-	}
-}
-
 // The Job of a clone is cancelled that would start beside a delete of its source, or after one: with it
 // the other claims of its batch, for which it would be confirmed although the clone is not wanted.
 func TestAGatedCloneIsVoidWhenItsSourceIsDeleted(t *testing.T) {

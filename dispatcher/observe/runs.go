@@ -26,11 +26,15 @@ func recordedRun(uid types.UID, job *batchv1.Job) decide.Run {
 	run := decide.Run{Name: job.Name, Record: runs.RecordOf(job, string(uid))}
 	run.Terminating, run.Created = job.DeletionTimestamp != nil, job.CreationTimestamp.Time
 	run.Confirmed = job.Annotations[jobs.AnnConfirmed] != ""
-	run.First, run.Newer = jobs.UIDs(job)[0] == string(uid), jobs.IsNewer(job)
+	run.Newer = jobs.IsNewer(job)
 	run.Forget = job.Annotations[jobs.AnnForget] == string(uid)
 	_, run.RetryNow = job.Annotations[jobs.AnnRetry]
 	return run
 }
+
+// isFirst reports whether the UID is the first of those that a run serves. What is found once for all of
+// them is found for that one.
+func isFirst(run *decide.Run) bool { return run.UIDs[0] == run.ClaimUID }
 
 // readerOf returns what reads the pods of a run. Without the record there is no reason to ask the
 // API server for them.
@@ -44,8 +48,6 @@ func (b *Observer) readerOf(reader cluster.Reader, run *decide.Run) cluster.Read
 // observeRun judges a run of the UID by its Job and its pods.
 func (b *Observer) observeRun(ctx context.Context, reader cluster.Reader, o *Observation, run *decide.Run, read jobWithPods) error {
 	job, pods := read.job, read.pods
-	others := runs.OthersOf(job, run.Record.Record)
-	run.Shared, run.PodKept = others.Wanted, run.First && !others.Unrecorded && len(runs.ReleasablePods(pods)) > 0
 	if run.Recorded == nil && !runs.HasEnded(job, pods, b.Clock.Now()) && !hasWritten(o, job, pods) {
 		return b.observeUnfinished(ctx, reader, run, read)
 	}
@@ -142,21 +144,15 @@ func (b *Observer) observeDescribed(run *decide.Run, job *batchv1.Job, descripti
 	}
 }
 
-// toBeCounted is for how long a gated pod waits until the Job controller has counted it.
-const toBeCounted = 3 * time.Second
-
 // observeGate finds what is in the way of a gated pod. Whatever else is read live, the other pods
 // come from the cache, once it shows this one: then it shows every older pod, too. Until then the
-// run waits; the pod's event enqueues the claim. So does the Job's, when the Job controller has
-// counted the pod in its status, right after it has created it (syncJob in
-// pkg/controller/job/job_controller.go): a write of ours in between met that one, and the controller
-// tried again a second later.
+// run waits, and the pod's event enqueues the Job. So does that of the Job when the pod is counted.
 func (b *Observer) observeGate(ctx context.Context, reader cluster.Reader, run *decide.Run, read jobWithPods, gated *corev1.Pod) error {
 	job := read.job
 	if !slices.ContainsFunc(read.cached, func(pod *corev1.Pod) bool { return pod.UID == gated.UID }) {
 		return nil
 	}
-	if by := gated.CreationTimestamp.Add(toBeCounted); job.Status.Active == 0 && b.Clock.Now().Before(by) {
+	if by := runs.CountedBy(job, gated); b.Clock.Now().Before(by) {
 		run.RecheckAt = by
 		return nil
 	}
@@ -243,12 +239,12 @@ func (b *Observer) stuckOf(ctx context.Context, run *decide.Run, job *batchv1.Jo
 }
 
 // outputOf returns what an event on the Job reports of a run's output. It is reported once, with
-// whichever outcome is recorded first.
+// whichever outcomes are recorded first.
 func outputOf(job *batchv1.Job, run decide.Run, pods []*corev1.Pod) string {
 	switch {
 	case len(run.UIDs) < 2:
 		return run.Outcome.Message
-	case !run.First || runs.AnyRecorded(job):
+	case runs.AnyRecorded(job):
 		return ""
 	default:
 		return runs.OutputOf(pods)

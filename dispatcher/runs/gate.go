@@ -82,6 +82,20 @@ func IsOutOfService(t corev1.Taint) bool { return t.Key == TaintOutOfService }
 // gate is removed.
 const confirmMargin = time.Minute
 
+// toBeCounted is for how long a gated pod waits until the Job controller has counted it.
+const toBeCounted = 3 * time.Second
+
+// CountedBy returns until when to wait for the Job controller to count a gated pod, zero if it has, or
+// if there is none. It does so in the Job's status right after it has created the pod (syncJob in
+// pkg/controller/job/job_controller.go): a write of ours in between met that one, and the controller
+// tried again a second later.
+func CountedBy(job *batchv1.Job, gated *corev1.Pod) time.Time {
+	if gated == nil || job == nil || job.DeletionTimestamp != nil || job.Status.Active > 0 {
+		return time.Time{}
+	}
+	return gated.CreationTimestamp.Add(toBeCounted)
+}
+
 // ConfirmBefore returns until when the gate of a Job's pod may be removed, so that the run has its
 // whole time before the Job's own deadline; zero for no limit. A dispatcher that had been away once
 // confirmed runs that were killed, and counted, a moment later

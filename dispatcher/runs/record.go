@@ -24,15 +24,6 @@ type Record struct {
 	Held bool
 }
 
-// Others are the other claims that a Job serves. The Job of a single claim has none.
-type Others struct {
-	// Wanted is set if one of them has not waived the run, Unrecorded if the outcome of one is not
-	// recorded.
-	Wanted, Unrecorded bool
-	// Held is set if the record of one is still needed.
-	Held bool
-}
-
 // IsRecord reports whether a Job is still the record of a claim.
 func IsRecord(job *batchv1.Job) bool { return slices.Contains(job.Finalizers, jobs.FinalizerRecord) }
 
@@ -119,30 +110,17 @@ func revisionOf(job *batchv1.Job) string {
 	return name
 }
 
-// OthersOf returns what is recorded of the claims that a Job serves but for one.
-func OthersOf(job *batchv1.Job, own jobs.Record) Others {
-	if len(jobs.UIDs(job)) < 2 {
-		return Others{}
-	}
-	h := jobs.HeadOf(job)
-	if own.Waived {
-		h.Wanted++
-	}
-	if own.Recorded != nil {
-		h.Unrecorded++
-	}
-	if own.Released {
-		h.Held++
-	}
-	return Others{Wanted: h.Wanted > 1, Unrecorded: h.Unrecorded > 1, Held: h.Held > 1}
-}
-
 func atoi(text string) int {
 	n, err := strconv.Atoi(text)
 	if err != nil {
 		return 0
 	}
 	return n
+}
+
+// AllRecorded reports whether the outcomes of all claims of a Job are recorded.
+func AllRecorded(job *batchv1.Job) bool {
+	return !slices.ContainsFunc(jobs.Records(job), func(r jobs.Record) bool { return r.Recorded == nil })
 }
 
 // AnyRecorded reports whether the outcome of any claim of a Job is recorded.

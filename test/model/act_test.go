@@ -48,7 +48,11 @@ func (w *world) act(s state, d *decision) (state, bool) {
 		keepVolume(&s, &seen, a)
 	case decide.SetFinalizer, decide.DeletePV:
 		actOnPV(&s, &seen, a)
-	case decide.Cancel, decide.RemovePodFinalizer, decide.RecordOutcome, decide.ReleaseRecord, decide.AnnounceReschedule:
+	case decide.RemovePodFinalizer:
+		s.letOrphansGo()
+	case freesPod:
+		freePod(&s, &seen, a.run)
+	case decide.Cancel, decide.RecordOutcome, decide.ReleaseRecord, decide.AnnounceReschedule:
 		actOnJob(&s, &seen, a)
 	}
 	s.tidy()
@@ -161,8 +165,6 @@ func runOf(action decide.Action) decide.Run {
 	switch a := any(action).(type) {
 	case decide.Cancel:
 		return a.Run
-	case decide.RemovePodFinalizer:
-		return a.Run
 	case decide.RecordOutcome:
 		return a.Run
 	case decide.ReleaseRecord:
@@ -178,24 +180,13 @@ func runOf(action decide.Action) decide.Run {
 // seen.
 func actOnJob(s, seen *state, action decide.Action) {
 	run := runOf(action)
-	if run.Name == "" {
-		s.letOrphansGo()
-		return
-	}
 	at := s.same(seen, run)
 	if at < 0 {
 		return
 	}
 	j, was := &s.jobs[at], seen.find(verbOf(run.Verb), number(run))
-	switch any(action).(type) {
-	case decide.Cancel:
+	if _, cancels := any(action).(decide.Cancel); cancels {
 		j.delete(false)
-		return
-	case decide.RemovePodFinalizer:
-		j.kept = false
-		if seen.jobs[was].recorded == noEnd { // a cache may show an earlier Job of this name, which the model does not tell apart
-			s.broken = broken{law: lawOutcome}
-		}
 		return
 	}
 	if j.object() != seen.jobs[was].object() {
@@ -215,6 +206,24 @@ func actOnJob(s, seen *state, action decide.Action) {
 		if !sameClaim(s, seen) {
 			j.stage = rescheduled
 		}
+	}
+}
+
+// freesPod is what package run does for a Job without asking its claims: it releases the pod.
+type freesPod struct {
+	decide.Wait
+	run decide.Run
+}
+
+// freePod releases the pod of a run.
+func freePod(s, seen *state, run decide.Run) {
+	at := s.same(seen, run)
+	if at < 0 {
+		return
+	}
+	s.jobs[at].kept = false
+	if seen.jobs[seen.find(verbOf(run.Verb), number(run))].recorded == noEnd { // a cache may show an earlier Job of this name, which the model does not tell apart
+		s.broken = broken{law: lawOutcome}
 	}
 }
 

@@ -29,15 +29,8 @@ type decision struct {
 	stands standing
 }
 
-// writes reports whether an action writes anything.
-func (d *decision) writes() bool {
-	switch any(d.action).(type) {
-	case decide.Wait, decide.ReportProblem, decide.AwaitSlot:
-		return false
-	default:
-		return true
-	}
-}
+// writes reports whether a decision writes anything.
+func (d *decision) writes() bool { return decide.IsWrite(d.action) }
 
 // node is a state that was reached, and how.
 type node struct {
@@ -346,7 +339,7 @@ func brief(action decide.Action) string {
 		return "Wait: " + a.Why
 	case decide.ReportProblem:
 		return "ReportProblem: " + a.Problem.Reason
-	case decide.Cancel, decide.RemovePodFinalizer, decide.RecordOutcome, decide.ReleaseRecord, decide.AnnounceReschedule:
+	case decide.Cancel, decide.RecordOutcome, decide.ReleaseRecord, decide.AnnounceReschedule:
 		return kind(action) + " " + short(runOf(action).Name)
 	default:
 		return kind(action)

@@ -17,6 +17,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/resolve"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/run"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/slots"
 )
 
@@ -61,7 +62,31 @@ func (w *world) look(cached, read *view, hasSlot bool) (seen decide.View, action
 	if o.View.Delete.Revision == w.config(1).Source.Revision() {
 		under = 1
 	}
-	return o.View, w.judge()(o.View), under
+	return o.View, w.first(w.judge()(o.View), o), under
+}
+
+// first returns what the leader does first: what the loop of the claim writes, or what that of a Job
+// does.
+func (w *world) first(action decide.Action, o *observe.Observation) decide.Action {
+	freed := w.freed(o)
+	if release, releases := action.(decide.ReleaseRecord); freed != nil && (!decide.IsWrite(action) || releases && release.Run.Name == freed.Name) {
+		return freesPod{run: *freed}
+	}
+	return action
+}
+
+// freed returns the run whose pod is to be released, as the shipped run says, or nil.
+func (w *world) freed(o *observe.Observation) *decide.Run {
+	frees := run.IsToBeFreed
+	if w.frees != nil {
+		frees = w.frees
+	}
+	for i := range o.View.Runs {
+		if r := &o.View.Runs[i]; frees(o.Jobs[r.Name], o.Pods[r.Name]) {
+			return r
+		}
+	}
+	return nil
 }
 
 func (w *world) caches(shows *view) *cluster.Caches {

@@ -105,6 +105,7 @@ var reachable = []decide.Action{
 	decide.Reschedule{},
 	decide.Cancel{},
 	decide.RemovePodFinalizer{},
+	freesPod{},
 	decide.CreatePV{},
 	decide.RecordOutcome{},
 	decide.PublishResult{},

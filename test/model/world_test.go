@@ -1,6 +1,9 @@
 package model
 
 import (
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/resolve"
 )
@@ -37,6 +40,8 @@ type world struct {
 	until  law // the exploration ends when this law is broken, if any
 	// wrap changes what is decided. It makes mutants.
 	wrap func(judge) judge
+	// frees says when the pod of a Job is released instead of the shipped rule. It makes mutants.
+	frees func(*batchv1.Job, []*corev1.Pod) bool
 
 	built   built
 	shows   shows

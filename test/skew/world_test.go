@@ -56,7 +56,7 @@ func (w *world) newDispatcher(p *fakecluster.Process) (fakecluster.Dispatcher, e
 		KubeAPI: "https://10.0.0.1", Workers: 1, AheadOfBinder: true,
 	}
 	if w.stepped {
-		options.Claims, options.Revisions = fakecluster.NewQueue[types.UID](p, "claims"), fakecluster.NewQueue[string](p, "revisions")
+		options.Claims, options.Runs, options.Revisions = fakecluster.NewQueue[types.UID](p, "claims"), fakecluster.NewQueue[string](p, "runs"), fakecluster.NewQueue[string](p, "revisions")
 	}
 	return controller.New(p.Client, p.Events, p.Clock, options)
 }
