@@ -22,6 +22,9 @@ func nextStep(action decide.Action) string {
 	case decide.Confirm:
 		return "the dispatcher lets the pod of the Job " + a.Run.Name + " be scheduled"
 	case decide.Cancel:
+		if a.UnlessNeeded && len(a.Run.UIDs) > 1 {
+			return "the dispatcher deletes the Job " + a.Run.Name + " unless another claim of it needs it"
+		}
 		return "the dispatcher deletes the Job " + a.Run.Name
 	case decide.RecordOutcome:
 		return "the dispatcher records the outcome of the Job " + a.Run.Name
