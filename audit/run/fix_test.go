@@ -59,7 +59,7 @@ func TestAVolumeThatStandsForNothingIsDeletedByAJobOfTheAudit(t *testing.T) {
 		l.ends(0, "one volume", "")
 		gated := l.started
 		l.started = func(job *batchv1.Job) {
-			request, _, err := runs.Recorded(job.Spec.Template.Annotations, claimUID)
+			request, _, err := runs.ReadRequest(job.Spec.Template.Annotations, claimUID)
 			if err != nil || job.Name != "delete-"+claimUID+"-3" || !request.Undo || request.ClusterUID != clusterID || request.ListedVolume != "v1" {
 				l.t.Errorf("the Job is %+v, its request %+v, %v", job.ObjectMeta, request, err)
 			}

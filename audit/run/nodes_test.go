@@ -48,7 +48,7 @@ func TestAnAuditListsEachNodeAndDeletesEachOrphanOnItsNode(t *testing.T) {
 
 		var went []string
 		n.ungated = func(pod *corev1.Pod) {
-			request, _, err := runs.Recorded(pod.Annotations, pod.Labels[contract.LabelClaimUID])
+			request, _, err := runs.ReadRequest(pod.Annotations, pod.Labels[contract.LabelClaimUID])
 			if err != nil || request.SelectedNode != nodeOf(pod.Spec) || request.SelectedTopology[corev1.LabelHostname] != "host-of-"+request.SelectedNode {
 				n.t.Errorf("the request is %+v, %v", request, err)
 			}

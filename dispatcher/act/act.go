@@ -75,7 +75,7 @@ func (a *Actor) carryOut(ctx context.Context, o *observe.Observation, action dec
 			return a.requeueAt(from), nil
 		}
 		a.reportProblem(o, d.Problem)
-		return a.retold(o, d), nil
+		return a.repeatProblem(o, d), nil
 	case decide.StoreRevision:
 		return a.storeRevision(ctx, o)
 	case decide.AwaitSlot:
@@ -101,18 +101,17 @@ func (a *Actor) carryOut(ctx context.Context, o *observe.Observation, action dec
 	return Result{}, fmt.Errorf("the action %T cannot be carried out for one claim", action)
 }
 
-// repeatAfter is when an event about what waits for an administrator is emitted again, repeatRarely
-// when any other is: the API server deletes events after an hour, and a claim that waits is to say
-// why. retellAfter is when a problem is reported again whose event was dropped, because too many were
-// waiting.
-const repeatAfter, repeatRarely, retellAfter = 10 * time.Minute, 30 * time.Minute, time.Minute
+// When a problem that persists is reported again: the API server deletes events after an hour.
+// repeatAfter is for what waits for an administrator, repeatRarely for anything else. repeatDropped
+// is for a report whose event was dropped, because too many were waiting.
+const repeatAfter, repeatRarely, repeatDropped = 10 * time.Minute, 30 * time.Minute, time.Minute
 
-// retold returns when a problem that was reported is looked at again.
-func (a *Actor) retold(o *observe.Observation, d decide.ReportProblem) Result {
+// repeatProblem returns when a problem that was reported is looked at again.
+func (a *Actor) repeatProblem(o *observe.Observation, d decide.ReportProblem) Result {
 	result, again := a.requeueAt(o.Earlier(d.Until)), repeatRarely
 	switch {
 	case a.dropsWarnings(namespaceOf(o)):
-		again = retellAfter
+		again = repeatDropped
 	case reason.WaitsForAdministrator(d.Problem.Reason):
 		again = repeatAfter
 	}

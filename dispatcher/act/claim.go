@@ -32,7 +32,7 @@ func (a *Actor) publishResult(ctx context.Context, o *observe.Observation, d dec
 		a.emitUnpublished(o, d, err)
 		return learned(observe.Hint{Unpublishable: d.Run.Name, Success: d.Success}), nil
 	}
-	how, err := patch.OutcomeOf(err, "annotate the claim %s with the result", o.At)
+	how, err := patch.EffectOf(err, "annotate the claim %s with the result", o.At)
 	if how == patch.Written && err == nil {
 		a.Writes.Wrote(answer)
 	}
@@ -45,7 +45,7 @@ func (a *Actor) publishResult(ctx context.Context, o *observe.Observation, d dec
 func (a *Actor) reschedule(ctx context.Context, o *observe.Observation, why string) error {
 	err := a.noted(patch.Merge(ctx, a.Client.CoreV1().PersistentVolumeClaims(o.Claim.Namespace), o.Claim,
 		patch.Annotate(map[string]any{storagehelpers.AnnSelectedNode: nil})))
-	how, err := patch.OutcomeOf(err, "remove the selected node from the claim %s", o.At)
+	how, err := patch.EffectOf(err, "remove the selected node from the claim %s", o.At)
 	if how == patch.Written && err == nil {
 		a.emit(o.Claim, nil, corev1.EventTypeNormal, reason.Rescheduling, why+"; the scheduler selects a node again")
 	}

@@ -38,17 +38,17 @@ func (a *Actor) Confirm(ctx context.Context, run decide.Run, members ...*observe
 
 // noteConfirmed writes on a Job which pod of it is confirmed, before that can run. The Job controller
 // writes on the Job at the same time, so it is written whatever has changed.
-func (a *Actor) noteConfirmed(ctx context.Context, job *batchv1.Job, pod *corev1.Pod) (patch.Outcome, error) {
+func (a *Actor) noteConfirmed(ctx context.Context, job *batchv1.Job, pod *corev1.Pod) (patch.Effect, error) {
 	if job.Annotations[jobs.AnnConfirmed] == string(pod.UID) {
 		return patch.Written, nil
 	}
 	err := a.noted(patch.Strategic(ctx, a.Client.BatchV1().Jobs(job.Namespace), job, patch.Untracked(patch.Annotate(map[string]string{jobs.AnnConfirmed: string(pod.UID)}))))
-	return patch.OutcomeOf(err, "note the confirmed pod on the Job %s/%s", job.Namespace, job.Name)
+	return patch.EffectOf(err, "note the confirmed pod on the Job %s/%s", job.Namespace, job.Name)
 }
 
 // removeGate removes the dispatcher's scheduling gate from a pod, and no other controller's.
 func (a *Actor) removeGate(ctx context.Context, pod *corev1.Pod) error {
 	err := a.noted(patch.Strategic(ctx, a.Client.CoreV1().Pods(pod.Namespace), pod, patch.Untracked(patch.DropGate(jobs.GateConfirm))))
-	_, err = patch.OutcomeOf(err, "remove the scheduling gate of the pod %s/%s", pod.Namespace, pod.Name)
+	_, err = patch.EffectOf(err, "remove the scheduling gate of the pod %s/%s", pod.Namespace, pod.Name)
 	return err
 }

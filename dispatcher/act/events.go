@@ -91,8 +91,8 @@ func concerned(o *observe.Observation) (out []object) {
 	for _, job := range jobs.InOrder(o.Jobs) {
 		out = append(out, job)
 	}
-	if len(out) == 0 && o.Left != nil {
-		out = append(out, o.Left)
+	if len(out) == 0 && o.LeftPod != nil {
+		out = append(out, o.LeftPod)
 	}
 	return out
 }
@@ -239,8 +239,8 @@ func (a *Actor) emitDiffers(o *observe.Observation, d decide.RecordOutcome, job 
 		return
 	}
 	odd := pvs.Differs(o.PV, o.Claim)
-	if o.View.Rival != "" {
-		odd = o.View.Rival + ": the volume is not deleted with the claim"
+	if o.View.WhyRival != "" {
+		odd = o.View.WhyRival + ": the volume is not deleted with the claim"
 	}
 	if odd != "" {
 		a.emit(o.Claim, job, corev1.EventTypeWarning, reason.VolumeDiffers, odd)
@@ -329,10 +329,10 @@ func provisionFault(o *observe.Observation, run decide.Run, job *batchv1.Job) st
 		return ""
 	case vol.Exists() && vol.State != decide.Fits:
 		fault = vol.Why
-	case o.View.Rival != "":
-		fault = o.View.Rival
-	case run.Refused != "":
-		fault = run.Refused
+	case o.View.WhyRival != "":
+		fault = o.View.WhyRival
+	case run.WhyNoPV != "":
+		fault = run.WhyNoPV
 	case run.Outcome.Verdict == contract.Done:
 		fault = "it did not create the PersistentVolume " + contract.PVName(string(o.UID)) + ", as the image must do from " + contract.PVFile
 		if why := runs.WhyNoToken(job, o.Pods[job.Name]); why != "" && !run.DescribesPV {

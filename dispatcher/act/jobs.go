@@ -28,14 +28,14 @@ import (
 
 // patchJob writes on a Job as it was observed. If that has changed, the change enqueues the Job and its
 // claims.
-func (a *Actor) patchJob(ctx context.Context, job *batchv1.Job, change patch.Fields) (patch.Outcome, error) {
+func (a *Actor) patchJob(ctx context.Context, job *batchv1.Job, change patch.Fields) (patch.Effect, error) {
 	err := a.noted(patch.Merge(ctx, a.Client.BatchV1().Jobs(job.Namespace), job, change))
-	return patch.OutcomeOf(err, "patch the Job %s/%s", job.Namespace, job.Name)
+	return patch.EffectOf(err, "patch the Job %s/%s", job.Namespace, job.Name)
 }
 
 // patchRecord changes what a Job records of a UID.
-func (a *Actor) patchRecord(ctx context.Context, o *observe.Observation, job *batchv1.Job, change func(*jobs.Record)) (patch.Outcome, error) {
-	annotations, err := jobs.Recorded(job, change, string(o.UID))
+func (a *Actor) patchRecord(ctx context.Context, o *observe.Observation, job *batchv1.Job, change func(*jobs.Record)) (patch.Effect, error) {
+	annotations, err := jobs.ChangeRecords(job, change, string(o.UID))
 	if err != nil {
 		return 0, err
 	}
@@ -84,7 +84,7 @@ func (a *Actor) endSidecars(ctx context.Context, pods []*corev1.Pod) error {
 			continue
 		}
 		answer, err := patch.Strategic(ctx, a.Client.CoreV1().Pods(pod.Namespace), pod, patch.Fields{"spec": patch.Fields{"activeDeadlineSeconds": runs.EndNow}})
-		how, err := patch.OutcomeOf(a.noted(answer, err), "lower the deadline of the pod %s/%s", pod.Namespace, pod.Name)
+		how, err := patch.EffectOf(a.noted(answer, err), "lower the deadline of the pod %s/%s", pod.Namespace, pod.Name)
 		if err != nil || how == patch.Changed {
 			return err
 		}
@@ -96,7 +96,7 @@ func (a *Actor) endSidecars(ctx context.Context, pods []*corev1.Pod) error {
 // released since a retained PV stands for the volume.
 func (e Ended) Learned() *observe.Hint {
 	if e.Record.Run.Verb == contract.Provision && e.Record.Success && e.Record.Release && !e.O.View.Volume.PolicyDelete {
-		return &observe.Hint{ReleasedFor: e.O.View.Volume.UID}
+		return &observe.Hint{RecordReleasedOf: e.O.View.Volume.UID}
 	}
 	return nil
 }
@@ -112,7 +112,7 @@ func recordPatch(job *batchv1.Job, all []Ended, now time.Time) (patch.Fields, er
 	if err != nil {
 		return nil, err
 	}
-	annotations, err := jobs.Recorded(job, func(r *jobs.Record) {
+	annotations, err := jobs.ChangeRecords(job, func(r *jobs.Record) {
 		one := ended[r.ClaimUID]
 		r.Recorded, r.Described, r.Released = &one.Record.Run.Outcome, described, one.Record.Release
 	}, slices.Collect(maps.Keys(ended))...)
@@ -155,7 +155,7 @@ func unlessHeld(job *batchv1.Job, record map[string]string, ended []Ended, now t
 func keepFor(job *batchv1.Job, ended []Ended, now time.Time) time.Duration {
 	first, head := ended[0], jobs.HeadOf(job)
 	out, succeeded := first.Record.Run.Outcome, head.Unrecorded == 0 && head.Failed == 0
-	keep := runs.KeepFor(out, now, succeeded, first.O.ManyKept[job.Name])
+	keep := runs.KeepFor(out, now, succeeded, first.O.HistoryFull[job.Name])
 	for _, one := range ended {
 		for _, earlier := range one.O.Jobs {
 			if succeeded && earlier.CreationTimestamp.Before(&job.CreationTimestamp) && earlier.Labels[jobs.LabelVerb] == job.Labels[jobs.LabelVerb] {
@@ -180,7 +180,7 @@ func (a *Actor) ReleaseRecords(ctx context.Context, all ...Released) (again time
 	released, ended := map[string]decide.ReleaseRecord{}, []Ended{}
 	for _, one := range all {
 		if one.Release.LeftBehind != "" && a.dropsWarnings(one.O.At.Namespace) {
-			again = retellAfter
+			again = repeatDropped
 			continue
 		}
 		released[string(one.O.UID)] = one.Release
@@ -190,7 +190,7 @@ func (a *Actor) ReleaseRecords(ctx context.Context, all ...Released) (again time
 		return again, nil
 	}
 	job := ended[0].O.Jobs[ended[0].Record.Run.Name]
-	annotations, err := jobs.Recorded(job, func(r *jobs.Record) {
+	annotations, err := jobs.ChangeRecords(job, func(r *jobs.Record) {
 		r.Released, r.LeftBehind = true, cmp.Or(released[r.ClaimUID].LeftBehind, r.LeftBehind)
 	}, slices.Collect(maps.Keys(released))...)
 	if err != nil {
@@ -254,7 +254,7 @@ func (a *Actor) freeOrphans(ctx context.Context, o *observe.Observation) error {
 func (a *Actor) Free(ctx context.Context, pods []*corev1.Pod) error {
 	for _, pod := range runs.ReleasablePods(pods) {
 		err := a.noted(patch.Strategic(ctx, a.Client.CoreV1().Pods(pod.Namespace), pod, patch.DropFinalizer(jobs.FinalizerRecord)))
-		if _, err = patch.OutcomeOf(err, "remove the finalizer from the pod %s/%s", pod.Namespace, pod.Name); err != nil {
+		if _, err = patch.EffectOf(err, "remove the finalizer from the pod %s/%s", pod.Namespace, pod.Name); err != nil {
 			return err
 		}
 	}

@@ -162,7 +162,7 @@ func (a *Actor) planOne(o *observe.Observation, d decide.Launch) (jobs.Plan, err
 		a.planProvision(o, &p)
 	case d.Undo:
 		undone := o.View.MayHaveMade().Name // the Job of a batch may have another UID in its name
-		request, pv, err := runs.Recorded(o.Jobs[undone].Spec.Template.Annotations, string(o.UID))
+		request, pv, err := runs.ReadRequest(o.Jobs[undone].Spec.Template.Annotations, string(o.UID))
 		if err != nil {
 			return p, fmt.Errorf("read the request of the Job %s: %w", undone, err)
 		}
@@ -184,7 +184,7 @@ func (a *Actor) planOne(o *observe.Observation, d decide.Launch) (jobs.Plan, err
 // planProvision completes the plan of a provision.
 func (a *Actor) planProvision(o *observe.Observation, p *jobs.Plan) {
 	p.Hash, p.Taints = o.View.Provision.Hash, o.SelectedNode.Taints
-	if o.View.Rival != "" { // the record of the earlier run is released for this one
+	if o.View.WhyRival != "" { // the record of the earlier run is released for this one
 		p.Rival = o.Rival
 	}
 	if earlier := o.View.Newest(contract.Provision); earlier != nil && !p.NothingBefore {

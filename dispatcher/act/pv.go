@@ -51,11 +51,11 @@ func (a *Actor) setFinalizer(ctx context.Context, o *observe.Observation, d deci
 // has changed. The claim of one that was never bound still exists: Kubernetes binds it also to a
 // terminating PV, if its user names that PV (syncUnboundClaim in
 // pkg/controller/volume/persistentvolume/pv_controller.go). So the PV is taken from the claim first.
-func (a *Actor) deleteJudgedPV(ctx context.Context, o *observe.Observation) (patch.Outcome, error) {
+func (a *Actor) deleteJudgedPV(ctx context.Context, o *observe.Observation) (patch.Effect, error) {
 	pv, neverBound := o.PV, o.View.Volume.Use == decide.NeverBound
 	if neverBound && !pvs.IsTakenFromClaim(pv) {
 		answer, err := patch.Merge(ctx, a.Client.CoreV1().PersistentVolumes(), pv, patch.Fields{"spec": patch.Fields{"claimRef": patch.Fields{"uid": pvs.NoClaim}}})
-		how, err := patch.OutcomeOf(a.noted(answer, err), "take the PersistentVolume %s from its claim", pv.Name)
+		how, err := patch.EffectOf(a.noted(answer, err), "take the PersistentVolume %s from its claim", pv.Name)
 		if how != patch.Written || err != nil {
 			return how, err
 		}
@@ -64,7 +64,7 @@ func (a *Actor) deleteJudgedPV(ctx context.Context, o *observe.Observation) (pat
 	err := a.Client.CoreV1().PersistentVolumes().Delete(ctx, pv.Name, metav1.DeleteOptions{
 		Preconditions: &metav1.Preconditions{UID: &pv.UID, ResourceVersion: &pv.ResourceVersion},
 	})
-	how, err := patch.OutcomeOf(err, "delete the PersistentVolume %s before its volume", pv.Name)
+	how, err := patch.EffectOf(err, "delete the PersistentVolume %s before its volume", pv.Name)
 	if how != patch.Written || err != nil {
 		return how, err
 	}
@@ -98,7 +98,7 @@ func (a *Actor) deletePV(ctx context.Context, pv *corev1.PersistentVolume) error
 func (a *Actor) setPVCapacity(ctx context.Context, o *observe.Observation, run decide.Run) error {
 	err := a.noted(patch.Merge(ctx, a.Client.CoreV1().PersistentVolumes(), o.PV,
 		patch.Fields{"spec": patch.Fields{"capacity": patch.Fields{"storage": run.Reached(run.Outcome).String()}}}))
-	_, err = patch.OutcomeOf(err, "set the capacity of the PersistentVolume %s", o.PV.Name)
+	_, err = patch.EffectOf(err, "set the capacity of the PersistentVolume %s", o.PV.Name)
 	return err
 }
 
@@ -109,14 +109,14 @@ func (a *Actor) keepVolume(ctx context.Context, o *observe.Observation, d decide
 	if job == nil {
 		err := a.patchPV(ctx, o.PV, "set the policy to Retain of", patch.Fields{"spec": patch.Fields{"persistentVolumeReclaimPolicy": corev1.PersistentVolumeReclaimRetain}})
 		if err == nil && o.PV.DeletionTimestamp == nil { // a terminating PV goes, with an event that says what stays
-			a.emit(o.PV, claimOf(o), corev1.EventTypeWarning, reason.VolumeInDoubt, reason.KeptByPolicy.After("%s: ", o.View.Rival).String())
+			a.emit(o.PV, claimOf(o), corev1.EventTypeWarning, reason.VolumeInDoubt, reason.KeptByPolicy.After("%s: ", o.View.WhyRival).String())
 		}
 		return err
 	}
 	how, err := a.patchRecord(ctx, o, job, func(r *jobs.Record) { r.Rival = o.Rival })
 	if err == nil && how == patch.Written {
 		a.emit(job, claimOf(o), corev1.EventTypeWarning, reason.VolumeInDoubt, reason.KeptOnRecord(job.Namespace, job.Name, string(o.UID), jobs.AnnForget+"="+string(o.UID)).
-			After("%s: ", cmp.Or(o.View.Rival, o.View.Volume.Why)).String())
+			After("%s: ", cmp.Or(o.View.WhyRival, o.View.Volume.Why)).String())
 	}
 	return err
 }
@@ -126,13 +126,13 @@ func (a *Actor) keepVolume(ctx context.Context, o *observe.Observation, d decide
 func (a *Actor) createPV(ctx context.Context, o *observe.Observation, run decide.Run) (Result, error) {
 	job := o.Jobs[run.Name]
 	if why := o.Forged[run.Name]; why != "" {
-		run.Refused = why
+		run.WhyNoPV = why
 		a.reportRun(o, decide.RecordOutcome{Run: run})
-		return learned(observe.Hint{RefusedPV: run.Name, RefusedWhy: why}), nil
+		return learned(observe.Hint{NoPVOf: run.Name, WhyNoPV: why}), nil
 	}
 	pv, refused := observe.DescribedPV(job, run.Described, a.Allowed[job.Namespace])
 	if refused != "" {
-		return learned(observe.Hint{RefusedPV: run.Name, RefusedWhy: refused}), nil
+		return learned(observe.Hint{NoPVOf: run.Name, WhyNoPV: refused}), nil
 	}
 	created, err := a.Client.CoreV1().PersistentVolumes().Create(ctx, pv, metav1.CreateOptions{FieldManager: patch.FieldManager})
 	switch {
@@ -143,9 +143,9 @@ func (a *Actor) createPV(ctx context.Context, o *observe.Observation, run decide
 	case apierrors.IsAlreadyExists(err):
 		return Result{}, nil
 	case apierrors.IsInvalid(err), apierrors.IsForbidden(err): // the image described it, so the run has failed
-		run.Refused = "the API server refused the PersistentVolume that the container describes: " + err.Error()
+		run.WhyNoPV = "the API server refused the PersistentVolume that the container describes: " + err.Error()
 		a.reportRun(o, decide.RecordOutcome{Run: run})
-		return learned(observe.Hint{RefusedPV: run.Name, RefusedWhy: run.Refused}), nil
+		return learned(observe.Hint{NoPVOf: run.Name, WhyNoPV: run.WhyNoPV}), nil
 	default:
 		return Result{}, fmt.Errorf("create the PersistentVolume that the Job %s/%s describes: %w", job.Namespace, job.Name, err)
 	}

@@ -23,9 +23,9 @@ import (
 // Until then, what does not depend on it is decided without it. What gives up the last that is
 // known of a volume waits while its event would be dropped: it cannot be emitted later.
 func (a *Actor) Do(ctx context.Context, o *observe.Observation, action decide.Action) (Result, error) {
-	a.reportUnkeptPods(o)
+	a.reportWithoutFinalizer(o)
 	if saysWhatIsLeft(o, action) && a.dropsWarnings(o.At.Namespace) {
-		return Result{RequeueAfter: retellAfter}, nil
+		return Result{RequeueAfter: repeatDropped}, nil
 	}
 	result, err := a.carryOut(ctx, o, action)
 	return a.unlessRefused(ctx, o, action, result, err)
@@ -81,12 +81,12 @@ func (a *Actor) emitOnTargets(o *observe.Observation, job *batchv1.Job, why, not
 	}
 }
 
-// reportUnkeptPods reports each pod at work that does not have our finalizer. Its Job asks for it,
-// so something takes it away when pods are created. Such a pod can vanish before its outcome was
-// read.
-func (a *Actor) reportUnkeptPods(o *observe.Observation) {
+// reportWithoutFinalizer reports each pod at work that does not have our finalizer. Its Job asks
+// for it, so something removes it when pods are created. Such a pod can vanish before its outcome
+// was read.
+func (a *Actor) reportWithoutFinalizer(o *observe.Observation) {
 	for _, r := range o.View.Runs {
-		if r.State() < decide.RunEnded && runs.AnyUnkept(o.Pods[r.Name]) {
+		if r.State() < decide.RunEnded && runs.AnyWithoutFinalizer(o.Pods[r.Name]) {
 			a.emitOnTargets(o, o.Jobs[r.Name], reason.WriteRefused, "the pod of the Job "+r.Name+" does not have the finalizer "+jobs.FinalizerRecord+
 				", which its Job sets: a mutating webhook or policy removes it, and the pod's outcome may be lost. Remedy: exempt the pods of the namespace")
 		}

@@ -42,7 +42,7 @@ func (a *Actor) setResizeStage(ctx context.Context, o *observe.Observation, d de
 // the status is not known, and a run of ours may have, whose Job no longer exists.
 func (a *Actor) beginResize(ctx context.Context, o *observe.Observation) error {
 	wrote, err := a.patchResize(ctx, o, corev1.PersistentVolumeClaimControllerResizeInProgress, corev1.PersistentVolumeClaimResizing, "")
-	if wrote && o.PV.Spec.CSI != nil && o.View.IsRefusedByNoRun() {
+	if wrote && o.PV.Spec.CSI != nil && o.View.IsInfeasibleWithoutRun() {
 		a.emit(o.Holder, o.PV, corev1.EventTypeWarning, reason.VolumeResizeFailed,
 			"the claim's status said that the volume cannot have the size, and no run of the dispatcher has said so that is still on record. The "+
 				"expansion continues. If a csi-resizer serves the volume's CSI driver, it may write such a status, since it takes every volume of its "+
@@ -98,7 +98,7 @@ func (a *Actor) patchStatus(ctx context.Context, o *observe.Observation, status 
 	change := patch.Annotate(map[string]string{contract.AnnResizer: a.Provisioner})
 	change["status"] = status
 	err := a.noted(patch.MergeElements(ctx, a.Client.CoreV1().PersistentVolumeClaims(claim.Namespace), claim, change, "status"))
-	how, err := patch.OutcomeOf(err, "patch the status of the claim %s/%s", claim.Namespace, claim.Name)
+	how, err := patch.EffectOf(err, "patch the status of the claim %s/%s", claim.Namespace, claim.Name)
 	return how == patch.Written && err == nil, err
 }
 

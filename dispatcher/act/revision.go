@@ -32,7 +32,7 @@ func (a *Actor) storeRevision(ctx context.Context, o *observe.Observation) (Resu
 		change := patch.Annotate(map[string]any{config.AnnUnusedSince: nil})
 		change["revision"] = o.NextRevision
 		err := a.noted(patch.Merge(ctx, a.Client.AppsV1().ControllerRevisions(stored.Namespace), stored, change))
-		_, err = patch.OutcomeOf(err, "set the number of the config revision %s to %d", src.Revision(), o.NextRevision)
+		_, err = patch.EffectOf(err, "set the number of the config revision %s to %d", src.Revision(), o.NextRevision)
 		return Result{}, err
 	}
 	_, err := a.Client.AppsV1().ControllerRevisions(src.Namespace).Create(ctx, &appsv1.ControllerRevision{
@@ -79,7 +79,7 @@ func (a *Actor) DoRevision(ctx context.Context, r *observe.Revision, action deci
 // changed since it was observed is left as it is, and the watch enqueues it.
 func (a *Actor) markUnused(ctx context.Context, stored *appsv1.ControllerRevision, since any) error {
 	err := a.noted(patch.Merge(ctx, a.Client.AppsV1().ControllerRevisions(stored.Namespace), stored, patch.Annotate(map[string]any{config.AnnUnusedSince: since})))
-	_, err = patch.OutcomeOf(err, "annotate the config revision %s/%s as unused", stored.Namespace, stored.Name)
+	_, err = patch.EffectOf(err, "annotate the config revision %s/%s as unused", stored.Namespace, stored.Name)
 	return err
 }
 
@@ -92,7 +92,7 @@ func (a *Actor) noteTrash(ctx context.Context, r *observe.Revision) error {
 	revisions := a.Client.AppsV1().ControllerRevisions(r.Stored.Namespace)
 	change := patch.Annotate(map[string]string{config.AnnTrash: note})
 	err = a.noted(patch.Merge(ctx, revisions, r.Stored, change))
-	_, err = patch.OutcomeOf(err, "note on the config revision %s what its class keeps", r.Name)
+	_, err = patch.EffectOf(err, "note on the config revision %s what its class keeps", r.Name)
 	return err
 }
 
@@ -102,6 +102,6 @@ func (a *Actor) deleteRevision(ctx context.Context, stored *appsv1.ControllerRev
 	err := a.Client.AppsV1().ControllerRevisions(stored.Namespace).Delete(ctx, stored.Name, metav1.DeleteOptions{
 		Preconditions: &metav1.Preconditions{UID: &stored.UID, ResourceVersion: &stored.ResourceVersion},
 	})
-	_, err = patch.OutcomeOf(err, "delete the unused config revision %s/%s", stored.Namespace, stored.Name)
+	_, err = patch.EffectOf(err, "delete the unused config revision %s/%s", stored.Namespace, stored.Name)
 	return err
 }

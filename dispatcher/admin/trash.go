@@ -133,7 +133,7 @@ func whyNotReleased(pv *corev1.PersistentVolume) error {
 // whyTaken returns which other PV has the same volume, or waits for the same claim.
 func whyTaken(pv *corev1.PersistentVolume, all []corev1.PersistentVolume, to types.NamespacedName) error {
 	for _, other := range all {
-		if rival := pvs.Rival(&other, pv, pv.Annotations[contract.AnnClaimUID], time.Time{}); rival != "" {
+		if rival := pvs.WhyRival(&other, pv, pv.Annotations[contract.AnnClaimUID], time.Time{}); rival != "" {
 			return errors.New(rival + ". Two claims would have one volume")
 		}
 		if other.Name != pv.Name && IsReservedFor(&other, to) {

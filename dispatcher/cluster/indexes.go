@@ -36,8 +36,8 @@ const (
 	ByConfig = "config"
 	// ByUnfinished finds a class's Jobs and pods that may not have ended, by the class's label.
 	ByUnfinished = "unfinished"
-	// ByKept finds the failed Jobs that are kept for people to look at, by the class's label.
-	ByKept = "kept"
+	// ByHistory finds the failed Jobs that are kept for people to look at, by the class's label.
+	ByHistory = "kept"
 	// ByStart finds the Jobs that have not finished by their config revision and the nodes that they go
 	// to.
 	ByStart = "start"
@@ -76,7 +76,7 @@ var (
 	attachmentIndexers = cache.Indexers{ByPV: pvOfAttachment}
 	configIndexers     = cache.Indexers{ByClass: classOfConfig}
 	revisionIndexers   = cache.Indexers{ByConfig: configOfRevision, ByClass: classOfRevision}
-	jobIndexers        = cache.Indexers{ByUID: uidsOfJob, ByClass: classByLabel, ByUnfinished: classOfUnfinished, ByStart: startOfUnfinished, ByRevision: revisionNamed, ByNode: nodeOfJob, ByKept: classOfKept, BySourcePV: sourcesOfJob}
+	jobIndexers        = cache.Indexers{ByUID: uidsOfJob, ByClass: classByLabel, ByUnfinished: classOfUnfinished, ByStart: startOfUnfinished, ByRevision: revisionNamed, ByNode: nodeOfJob, ByHistory: classOfHistory, BySourcePV: sourcesOfJob}
 	podIndexers        = cache.Indexers{ByJob: jobOfPod, ByUID: uidsOfPod, ByUnfinished: classOfRunningPod, BySourcePV: sourcesOfPod}
 )
 
@@ -156,8 +156,8 @@ func classOfUnfinished(obj any) ([]string, error) {
 	return classByLabel(obj)
 }
 
-func classOfKept(obj any) ([]string, error) {
-	if !runs.IsKept(obj.(*batchv1.Job)) {
+func classOfHistory(obj any) ([]string, error) {
+	if !runs.IsHistory(obj.(*batchv1.Job)) {
 		return nil, nil
 	}
 	return classByLabel(obj)

@@ -38,7 +38,7 @@ func (w *world) forgedJob(own, of *corev1.PersistentVolumeClaim, change func(*ba
 	text, err := json.Marshal(pv)
 	w.must(err)
 	forged.Spec.Template.Annotations[jobs.AnnPV] = string(text)
-	record, err := jobs.Recorded(forged, func(r *jobs.Record) {
+	record, err := jobs.ChangeRecords(forged, func(r *jobs.Record) {
 		r.Name, r.Class, r.DescribesPV = of.Name, pv.Spec.StorageClassName, true
 		r.Described = `{"source":{"nfs":{"server":"evil.example","path":"/evil"}}}`
 		r.Recorded = &jobs.Outcome{Verdict: contract.Done, ExitCode: new(int32(0)), Finished: time.Now()}

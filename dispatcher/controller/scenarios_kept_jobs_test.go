@@ -24,19 +24,19 @@ func TestFailedJobsThatAreKeptAreBoundedPerClass(t *testing.T) {
 		kept, all := 0, 0
 		for _, job := range fakecluster.List[*batchv1.Job](w.Cluster) {
 			all++
-			if runs.IsKept(job) {
+			if runs.IsHistory(job) {
 				kept++
 			}
 		}
 		// All claims fail at the same moment, and the caches do not show yet which of their Jobs
 		// are kept.
-		if kept < runs.MaxKept || kept >= runs.MaxKept+claims {
-			w.T.Errorf("%d failed Jobs are kept for an hour, want %d", kept, runs.MaxKept)
+		if kept < runs.MaxHistory || kept >= runs.MaxHistory+claims {
+			w.T.Errorf("%d failed Jobs are kept for an hour, want %d", kept, runs.MaxHistory)
 		}
 		if most := kept + 4*claims; all > most {
 			w.T.Errorf("%d Jobs exist, want at most %d: the others go after five minutes", all, most)
 		}
-		if made := len(w.CreatedJobs("provision")); made < 2*runs.MaxKept {
+		if made := len(w.CreatedJobs("provision")); made < 2*runs.MaxHistory {
 			w.T.Errorf("%d runs were not enough", made)
 		}
 	})

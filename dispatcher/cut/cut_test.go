@@ -265,7 +265,7 @@ func TestAReleasedJobKeepsTheSkeletonOfADescribedPV(t *testing.T) {
 	job, _ := jobAndPod(t, contract.Done)
 	fixture.Record(job, fixture.UID, func(r *jobs.Record) { r.Described = `{"source":{}}` })
 	kept := cutJob(job).Spec.Template.Annotations
-	if _, skeleton, err := runs.Recorded(kept, fixture.UID); err != nil || skeleton.Name != contract.PVName(fixture.UID) {
+	if _, skeleton, err := runs.ReadRequest(kept, fixture.UID); err != nil || skeleton.Name != contract.PVName(fixture.UID) {
 		t.Errorf("the skeleton is %v, %v", skeleton, err)
 	}
 }
@@ -273,14 +273,14 @@ func TestAReleasedJobKeepsTheSkeletonOfADescribedPV(t *testing.T) {
 func TestAReleasedJobKeepsWhatIsObservedOfIt(t *testing.T) {
 	held, _ := jobAndPod(t, "")
 	released, _ := jobAndPod(t, contract.TryAgain)
-	whole, skeleton, err := runs.Recorded(cutJob(held).Spec.Template.Annotations, fixture.UID)
+	whole, skeleton, err := runs.ReadRequest(cutJob(held).Spec.Template.Annotations, fixture.UID)
 	if err != nil || skeleton == nil || len(whole.Properties["ca"]) != 60<<10 {
 		t.Errorf("an undo could not repeat the request of a record: %v", err)
 	}
 	if kept := cutJob(released).Spec.Template.Annotations; len(kept) != 0 {
 		t.Errorf("of a Job that is no record any more %v is kept", kept)
 	}
-	if _, _, err := runs.Recorded(released.Spec.Template.Annotations, fixture.UID); err != nil {
+	if _, _, err := runs.ReadRequest(released.Spec.Template.Annotations, fixture.UID); err != nil {
 		t.Errorf("the Job that was cut has changed: %v", err)
 	}
 }

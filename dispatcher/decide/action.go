@@ -23,7 +23,7 @@ type traits struct {
 	safe bool
 	// holdsGate is set if a gated run waits for it. Any other action says that the run is not
 	// wanted now.
-	holdsGate bool
+	gateWaits bool
 	// onJob is set if it is a write on the Job of the run or on its pod.
 	onJob bool
 }
@@ -180,7 +180,7 @@ type SetResizeStage struct {
 
 func (Wait) traits() traits          { return traits{safe: true} }
 func (ReportProblem) traits() traits { return traits{safe: true} }
-func (StoreRevision) traits() traits { return traits{safe: true, holdsGate: true} }
+func (StoreRevision) traits() traits { return traits{safe: true, gateWaits: true} }
 func (AwaitSlot) traits() traits     { return traits{safe: true} }
 
 // A Job that is launched on old facts is found out before its gate is removed.
@@ -190,21 +190,21 @@ func (a Cancel) traits() traits  { return traits{run: a.Run.Name, onJob: true} }
 
 // A cache may show that a Job has ended before it shows the end of its pod, which has the exit code.
 func (a RecordOutcome) traits() traits {
-	return traits{run: a.Run.Name, safe: a.Success && a.Run.Outcome.ExitCode != nil, holdsGate: true, onJob: true}
+	return traits{run: a.Run.Name, safe: a.Success && a.Run.Outcome.ExitCode != nil, gateWaits: true, onJob: true}
 }
 
-func (RemovePodFinalizer) traits() traits { return traits{holdsGate: true} }
+func (RemovePodFinalizer) traits() traits { return traits{gateWaits: true} }
 
 func (a PublishResult) traits() traits {
-	return traits{run: a.Run.Name, safe: a.Success, holdsGate: true}
+	return traits{run: a.Run.Name, safe: a.Success, gateWaits: true}
 }
 
 func (a ReleaseRecord) traits() traits {
-	return traits{run: a.Run.Name, holdsGate: true, onJob: true}
+	return traits{run: a.Run.Name, gateWaits: true, onJob: true}
 }
 
 func (a KeepVolume) traits() traits {
-	return traits{run: a.Run.Name, safe: true, holdsGate: true, onJob: a.Run.Name != ""}
+	return traits{run: a.Run.Name, safe: true, gateWaits: true, onJob: a.Run.Name != ""}
 }
 func (a AnnounceReschedule) traits() traits { return traits{run: a.Run.Name, onJob: true} }
 func (Reschedule) traits() traits           { return traits{} }
@@ -212,11 +212,11 @@ func (a CreatePV) traits() traits           { return traits{run: a.Run.Name} }
 
 // A finalizer is written on the PV as it was observed, or not at all.
 func (a SetFinalizer) traits() traits {
-	return traits{safe: a.LeftBehind == "" && !a.NeedsLive && !a.Misnamed, holdsGate: !a.Remove || a.Misnamed}
+	return traits{safe: a.LeftBehind == "" && !a.NeedsLive && !a.Misnamed, gateWaits: !a.Remove || a.Misnamed}
 }
 
 func (DeletePV) traits() traits         { return traits{} }
-func (a SetResizeStage) traits() traits { return traits{run: a.Run.Name, holdsGate: true} }
+func (a SetResizeStage) traits() traits { return traits{run: a.Run.Name, gateWaits: true} }
 
 // IsSafeOnStaleFacts reports whether an action does no harm if the facts that it was decided on are
 // a little old. Every other action is decided again on live facts before it is carried out.

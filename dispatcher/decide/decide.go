@@ -33,7 +33,7 @@ func decideNext(v View) Action {
 
 // decideUnpublished decides what follows the result of a run, which may be written later.
 func decideUnpublished(v View) Action {
-	return firstOf(v, releaseSuperseded, releaseUnproven, decideVolume)
+	return firstOf(v, releaseSuperseded, freeUnproven, decideVolume)
 }
 
 // firstOf returns the action of the first rule that applies, or nil.
@@ -93,7 +93,7 @@ func keepVolume(v View) Action {
 	switch p := v.NewestHeld(contract.Provision); {
 	case isDone(v.reclaimRun()):
 		return nil
-	case v.Volume.Proven() && v.Volume.PolicyDelete && v.Rival != "":
+	case v.Volume.Proven() && v.Volume.PolicyDelete && v.WhyRival != "":
 		return v.unlessRefused(KeepVolume{})
 	case p != nil && p.Rival == "" && v.needsNote():
 		return v.unlessRefused(KeepVolume{Run: *p})
@@ -105,18 +105,18 @@ func keepVolume(v View) Action {
 // needsNote reports whether another PV may stand for the volume, or the UID's own may that proves
 // nothing, or that is kept from its claim.
 func (v View) needsNote() bool {
-	return v.Volume.State == Unproven || v.Volume.State == Foreign || v.isKeptFromClaim() || v.Rival != "" && !v.Volume.Proven()
+	return v.Volume.State == Unproven || v.Volume.State == Foreign || v.isRetainedMismatch() || v.WhyRival != "" && !v.Volume.Proven()
 }
 
-// isKeptFromClaim reports whether the PV of a claim that waits can never be bound to it, and is
-// retained. It may be deleted to keep the volume.
-func (v View) isKeptFromClaim() bool {
+// isRetainedMismatch reports whether the PV of a pending claim can never be bound to it, and has
+// the policy Retain. An administrator may delete that PV to keep the volume.
+func (v View) isRetainedMismatch() bool {
 	return v.Volume.State == Mismatched && !v.Volume.PolicyDelete && v.Claim == ClaimPending
 }
 
 // isKeepingRefused reports whether the policy Retain could not be set on a PV with a rival. The
 // record is held until it can: the rival may be noted only there.
-func (v View) isKeepingRefused() bool { return v.Rival != "" && v.IsRefused(KeepVolume{}) }
+func (v View) isKeepingRefused() bool { return v.WhyRival != "" && v.IsRefused(KeepVolume{}) }
 
 // freeMisnamed frees a rival that is to go, unless its note could not be written on the record.
 func freeMisnamed(v View) Action {
@@ -169,7 +169,7 @@ func hasSucceeded(v View, r Run) bool {
 // describesPV reports whether the dispatcher is to create the PV that a run has described: the
 // config leaves it to the dispatcher, and the claim still needs the volume.
 func describesPV(v View, r Run) bool {
-	return r.DescribesPV && r.Verb == contract.Provision && r.Outcome.Verdict == contract.Done && r.Refused == "" &&
+	return r.DescribesPV && r.Verb == contract.Provision && r.Outcome.Verdict == contract.Done && r.WhyNoPV == "" &&
 		!v.Volume.Exists() && v.Claim == ClaimPending
 }
 
@@ -184,7 +184,7 @@ func (v View) isReleasedWith(r Run, success bool) bool {
 	case success || r.Verb == contract.Provision:
 		return success
 	default: // one that never ran keeps the next one to its backoff, and a volume whose PV was removed by hand is reported
-		return r.Outcome.Verdict != contract.NotStarted && v.whyKept(&r) == ""
+		return r.Outcome.Verdict != contract.NotStarted && v.whyLeftBehind(&r) == ""
 	}
 }
 
@@ -197,9 +197,9 @@ func (v View) isEarlierOnRecord(r Run) bool {
 	return slices.ContainsFunc(v.Runs, func(o Run) bool { return o.Verb == r.Verb && o.Held && o.Number < r.Number })
 }
 
-// whyKept returns why the volume stays in the storage that a run was to delete, or nothing. If its
-// PV does not exist any more, nothing will delete it.
-func (v View) whyKept(r *Run) string {
+// whyLeftBehind returns why the volume stays in the storage that a run was to delete, or nothing.
+// If its PV no longer exists, nothing will delete it.
+func (v View) whyLeftBehind(r *Run) string {
 	if r.Verb != contract.Delete || r.IsUndo() || isDone(r) || v.Volume.Exists() && v.Volume.UID == r.Volume {
 		return ""
 	}
@@ -254,7 +254,7 @@ func createDescribed(v View) Action {
 // neither undone nor that of a later run.
 func (v View) hasDescribed(r *Run) bool {
 	last := v.newestConfirmed(contract.Provision)
-	return r.Described != "" && v.isRecord(r) && r.Refused == "" && v.undoRun(r) == nil && (last == nil || last.Number <= r.Number)
+	return r.Described != "" && v.isRecord(r) && r.WhyNoPV == "" && v.undoRun(r) == nil && (last == nil || last.Number <= r.Number)
 }
 
 // publishResult keeps the result of the newest provision on the claim as long as there is its Job.

@@ -54,9 +54,9 @@ func (v View) isToBeInfeasible(e *Run) bool {
 	return v.Now.Before(v.dueAfter(e, v.Expand)) || hasExhaustedAttempts(e, v.Expand)
 }
 
-// IsRefusedByNoRun reports whether the claim's status says that the volume cannot have the size, and no
-// run that is still on record has said so.
-func (v View) IsRefusedByNoRun() bool {
+// IsInfeasibleWithoutRun reports whether the claim's status says that the volume cannot have the
+// size, and no run that is still on record has said so.
+func (v View) IsInfeasibleWithoutRun() bool {
 	e := v.Newest(contract.Expand)
 	return v.Resize == ResizeInfeasible && (e == nil || !saysNotGrown(e.Outcome.Verdict))
 }

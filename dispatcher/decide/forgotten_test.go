@@ -98,7 +98,7 @@ func TestARetainedVolumeWhosePVWasNeverOnRecordIsUndone(t *testing.T) {
 	if launch, launches := Decide(v).(Launch); !launches || !launch.Undo {
 		t.Errorf("got %#v, want an undo", Decide(v))
 	}
-	v.Runs[0].Described, v.Runs[0].Refused = "a PV", "the API server refuses it"
+	v.Runs[0].Described, v.Runs[0].WhyNoPV = "a PV", "the API server refuses it"
 	if action, reports := Decide(v).(ReportProblem); !reports {
 		t.Errorf("got %#v, want a report: its PV may have been created", action)
 	}

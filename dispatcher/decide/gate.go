@@ -26,7 +26,7 @@ func confirmRun(v View) Action {
 		return nil
 	case later != nil:
 		return Cancel{Run: *later}
-	case v.unconfirmedRun() != nil:
+	case v.unreportedRun() != nil:
 		return awaitGate(v, *first)
 	case v.awaitsConsent(*first):
 		return v.reportProblem(*v.Provision.Problem)
@@ -88,7 +88,7 @@ func (v View) launchedAgain(r Run) Action {
 	switch launch, launches := action.(Launch); {
 	case launches && v.isSameRun(r, launch):
 		return Confirm{Run: r, NeedsLive: v.needsLive(r)}
-	case action.traits().holdsGate && (!shared || !resizes):
+	case action.traits().gateWaits && (!shared || !resizes):
 		return action
 	default:
 		return Cancel{Run: r, UnlessNeeded: r.Verb != contract.Delete}
@@ -159,14 +159,14 @@ func awaitGate(v View, r Run) Action {
 		return Wait{Until: tell, Why: "the Job " + r.Name + " is not confirmed yet"}
 	}
 	p := *Problemf(reason.RunNotConfirmed, "the Job %s is not confirmed yet: ", r.Name)
-	switch unconfirmed := v.unconfirmedRun(); {
+	switch unreported := v.unreportedRun(); {
 	case r.OtherPod != "" && r.LostNode != "":
 		p = lostNodeProblem("the pod "+r.OtherPod, r.LostNode)
 	case r.OtherPod != "":
 		p.Note.Cause += "the pod " + r.OtherPod + " of the same claim may still run. The Job starts when that pod has ended"
 		p.Note.Remedy = "only if that pod has a scheduling gate and its Job no longer exists: delete that pod"
-	case unconfirmed != nil:
-		p = unconfirmedProblem(*unconfirmed)
+	case unreported != nil:
+		p = unreportedProblem(*unreported)
 	case v.deletesAttached(r):
 		p = *v.Volume.Attached
 	default:
@@ -182,7 +182,7 @@ func awaitGate(v View, r Run) Action {
 // unconfirmedRun returns the run whose container may still be running without a report from its
 // node. Of several it is one whose node is lost, or else the one with the latest deadline. It
 // returns nil if there is none.
-func (v View) unconfirmedRun() *Run {
+func (v View) unreportedRun() *Run {
 	var last *Run
 	for i := range v.Runs {
 		if r := &v.Runs[i]; v.mayStillRun(r) && (last == nil || mayRunLonger(r, last)) {
@@ -206,12 +206,12 @@ func mayRunLonger(r, than *Run) bool {
 	return r.Outcome.MayRunUntil.After(than.Outcome.MayRunUntil)
 }
 
-// unconfirmedProblem returns why nothing is launched after a run whose pod was deleted by force.
-func unconfirmedProblem(r Run) Problem {
+// unreportedProblem returns why nothing is launched after a run whose pod was deleted by force.
+func unreportedProblem(r Run) Problem {
 	if r.LostNode != "" {
 		return lostNodeProblem("the pod of the Job "+r.Name, r.LostNode)
 	}
-	return *Problemf(reason.WaitingForNode, "%s", reason.Unconfirmed(r.Name, r.Outcome.MayRunUntil))
+	return *Problemf(reason.WaitingForNode, "%s", reason.EndUnreported(r.Name, r.Outcome.MayRunUntil))
 }
 
 // lostNodeProblem returns why nothing is started while the node of a pod that was deleted by force
@@ -225,7 +225,7 @@ func lostNodeProblem(pod, node string) Problem {
 // vanish as soon: see About.
 func cancelUnstarted(v View) Action {
 	for _, r := range v.Runs {
-		if r.Void || v.isRescued(r) {
+		if r.Void || v.isDeleteRevoked(r) {
 			return Cancel{Run: r}
 		}
 	}
@@ -248,22 +248,23 @@ func awaitRuns(v View) Action {
 
 // handleStuck decides about a run that makes no progress.
 func handleStuck(v View, r Run) Action {
-	if r.Idle && isPointless(v, r) {
+	if r.Idle && isObsolete(v, r) {
 		return Cancel{Run: r, UnlessNeeded: true}
 	}
 	return ReportProblem{Problem: *r.Stuck, Until: r.RecheckAt}
 }
 
-// isRescued reports whether the reason of a delete that is not gated yet no longer exists: the
-// volume is to be kept, is in use, or stands for another PV by now. Such a Job is cancelled as long
-// as no container of it has started, with all that it was to delete: what its container is given
-// cannot be changed any more. A pod that waited for its image once deleted a volume that had been
-// set to Retain and bound again meanwhile (TestReclaimByPVIsCancelledWithoutItsReason).
-func (v View) isRescued(r Run) bool {
+// isDeleteRevoked reports whether the reason of a delete no longer exists before a container of it
+// has started: its volume is to be kept, is in use, or may be that of another PV. Such a Job is
+// cancelled with all that it was to delete, since what its container is given cannot be changed any
+// more. A gated one is judged by confirmRun. A pod that waited for its image once deleted a volume
+// that had been set to Retain and bound again meanwhile
+// (TestReclaimByPVIsCancelledWithoutItsReason).
+func (v View) isDeleteRevoked(r Run) bool {
 	switch {
 	case r.Verb != contract.Delete || r.State() != RunStarting || r.Terminating:
 		return false
-	case v.Rival != "":
+	case v.WhyRival != "":
 		return true
 	case r.IsUndo():
 		return v.Volume.Exists()
@@ -275,7 +276,7 @@ func (v View) isRescued(r Run) bool {
 // Rescued returns the runs of deletes that are to be cancelled before a container of theirs starts.
 func (v View) Rescued() (all []Run) {
 	for _, r := range v.Runs {
-		if v.isRescued(r) {
+		if v.isDeleteRevoked(r) {
 			all = append(all, r)
 		}
 	}
@@ -316,11 +317,10 @@ func (v View) isReplaceable() bool {
 	return v.Claim == ClaimPending && vol.State == Mismatched && vol.PolicyDelete && (vol.Use == NeverBound || vol.Use == Released)
 }
 
-// isPointless reports whether the claim no longer needs a stuck run, or would launch a different
-// one now. A run whose pod has started is waited for all the same, since it may have made
-// something. An undo with the same image, on the same nodes, would start no better, so it is not
-// pointless.
-func isPointless(v View, r Run) bool {
+// isObsolete reports whether the claim no longer needs a stuck run, or would launch a different one
+// now. A run whose pod has started is still waited for, since it may have made something. An undo
+// with the same image, on the same nodes, would start no better, so it is not obsolete.
+func isObsolete(v View, r Run) bool {
 	switch {
 	case v.waitsForMissingNode(r):
 		return true

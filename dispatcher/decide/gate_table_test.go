@@ -45,7 +45,7 @@ func TestGateIsReportedAfterHalfAMinute(t *testing.T) {
 			Until:   now.Add(30 * time.Second),
 		}},
 		"a pod that was deleted by force": {func(_, p *Run) { p.Outcome = forced }, ReportProblem{
-			Problem: unconfirmedProblem(Run{Name: "provision-uid-2", Outcome: forced}), Until: now.Add(30 * time.Second),
+			Problem: unreportedProblem(Run{Name: "provision-uid-2", Outcome: forced}), Until: now.Add(30 * time.Second),
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

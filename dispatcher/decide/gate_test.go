@@ -56,7 +56,7 @@ func confirmDeleteLaws(out *broken, v View, a Confirm) {
 func mayDelete(v View, r Run) bool {
 	vol := v.Volume
 	switch {
-	case v.Rival != "":
+	case v.WhyRival != "":
 		return false
 	case r.IsUndo():
 		return !vol.Exists()
@@ -198,7 +198,7 @@ func (v *View) write(action Action) bool {
 	case Wait:
 		return v.waits(a.Until)
 	case ReportProblem:
-		lost := v.unconfirmedRun() != nil && v.unconfirmedRun().LostNode != ""
+		lost := v.unreportedRun() != nil && v.unreportedRun().LostNode != ""
 		return a.Problem.Reason != reason.RunNotConfirmed && !lost && v.waits(a.Until)
 	case Cancel:
 		r := v.at(a.Run)
@@ -241,7 +241,7 @@ func (v *View) endOthers(name string) bool {
 			return true
 		}
 	}
-	r := v.unconfirmedRun()
+	r := v.unreportedRun()
 	if r != nil {
 		v.Now, r.LostNode = r.Outcome.MayRunUntil.Add(time.Hour), ""
 	}

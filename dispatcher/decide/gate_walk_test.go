@@ -54,9 +54,9 @@ func everyGatedDelete(t *testing.T, f func(View)) {
 					v := View{Now: now, Claim: claim, Volume: volume, Provision: provisionTargets()[1], Delete: deletion, Runs: runs}
 					f(v)
 					if deletion.Revision == "r1" && deletion.HasSlot {
-						v.Rival = aRival
+						v.WhyRival = aRival
 						f(v)
-						v.Rival = ""
+						v.WhyRival = ""
 						if volume.Use == Released {
 							v.Contested = true
 							f(v)

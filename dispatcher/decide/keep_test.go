@@ -28,7 +28,7 @@ func removal(action Action) (_ SetFinalizer, removes bool) {
 // The write that keeps a volume may hang or fail while the pod that deletes it starts.
 func TestADeleteIsCancelledBesideTheWriteThatKeepsItsVolume(t *testing.T) {
 	starting := withoutPod(pvUID)
-	v := View{Now: now, Volume: releasedVolume(), Delete: deleteTargets()[1], Runs: []Run{starting}, Rival: aRival}
+	v := View{Now: now, Volume: releasedVolume(), Delete: deleteTargets()[1], Runs: []Run{starting}, WhyRival: aRival}
 	if action := Decide(v); WriteOf(action) != WriteOf(KeepVolume{}) {
 		t.Errorf("its own loop: %#v", action)
 	}
@@ -54,12 +54,12 @@ func TestDeleteWithoutAPodIsCancelledWhenItsVolumeIsToBeKept(t *testing.T) {
 		"its PV is retained":           {withoutPod(pvUID), func(v *View) { v.Volume.PolicyDelete = false }, true},
 		"its PV is another":            {withoutPod("another"), func(*View) {}, true},
 		"its PV was handed on":         {withoutPod(pvUID), func(v *View) { v.Volume.Use = InUse }, true},
-		"another PV may stand for it":  {withoutPod(pvUID), func(v *View) { v.Rival, v.Volume.PolicyDelete = aRival, false }, true},
-		"its own is to be retained":    {withoutPod(pvUID), func(v *View) { v.Rival = aRival }, false}, // first
-		"and cannot be":                {withoutPod(pvUID), func(v *View) { v.Rival, v.Refused = aRival, []string{WriteOf(KeepVolume{})} }, true},
+		"another PV may stand for it":  {withoutPod(pvUID), func(v *View) { v.WhyRival, v.Volume.PolicyDelete = aRival, false }, true},
+		"its own is to be retained":    {withoutPod(pvUID), func(v *View) { v.WhyRival = aRival }, false}, // first
+		"and cannot be":                {withoutPod(pvUID), func(v *View) { v.WhyRival, v.Refused = aRival, []string{WriteOf(KeepVolume{})} }, true},
 		"an undo":                      {withoutPod(""), func(v *View) { v.Volume = Volume{} }, false},
 		"an undo, and there is its PV": {withoutPod(""), func(*View) {}, true},
-		"an undo, and another PV may":  {withoutPod(""), func(v *View) { v.Rival, v.Volume = aRival, Volume{} }, true},
+		"an undo, and another PV may":  {withoutPod(""), func(v *View) { v.WhyRival, v.Volume = aRival, Volume{} }, true},
 	} {
 		v := View{Now: now, Volume: releasedVolume(), Delete: deleteTargets()[1], Runs: []Run{tt.run}}
 		tt.change(&v)
@@ -152,7 +152,7 @@ func TestARetainedPVGoesAfterTheRecordOfItsProvision(t *testing.T) {
 		}
 		v.Runs, v.Refused = []Run{released}, nil
 		for _, here := range []bool{false, true} { // a later provision may not be in the caches yet
-			v.Volume.ReleasedHere = here
+			v.Volume.RecordReleased = here
 			if free, frees := removal(Decide(v)); !frees || free.NeedsLive == here {
 				t.Errorf("%s, and the record is released, by this dispatcher %t: %#v", name, here, Decide(v))
 			}
@@ -177,7 +177,7 @@ func TestARetainedPVIsFreedWhenItIsSeenAsBound(t *testing.T) {
 		"it was deleted before":      {ClaimBound, Unbound, true, true},
 		"the claim no longer exists": {ClaimGone, Unbound, false, true},
 	} {
-		vol := Volume{State: Fits, UID: pvUID, HasFinalizer: true, ReleasedHere: true, Use: tt.use, Terminating: tt.terminating}
+		vol := Volume{State: Fits, UID: pvUID, HasFinalizer: true, RecordReleased: true, Use: tt.use, Terminating: tt.terminating}
 		v := View{Now: now, Claim: tt.claim, Volume: vol, Delete: deleteTargets()[1], Runs: []Run{released}}
 		if _, frees := removal(Decide(v)); frees != tt.frees {
 			t.Errorf("%s: %#v", name, Decide(v))

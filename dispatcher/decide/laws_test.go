@@ -68,7 +68,7 @@ func laws(out *broken, v View, action Action) {
 func keepVolumeLaws(out *broken, v View, a KeepVolume) {
 	proven, onRecord := v.Volume.Proven(), a.Run.Name != ""
 	waits := v.Volume.State == Mismatched && !v.Volume.PolicyDelete && v.Claim == ClaimPending // a retained PV that is kept from its claim
-	out.law("kept a volume for which no other PV stands", v.Rival == "" && (proven || !v.Volume.Exists()) && !waits)
+	out.law("kept a volume for which no other PV stands", v.WhyRival == "" && (proven || !v.Volume.Exists()) && !waits)
 	out.law("noted a PV on a record that nobody needs, or twice", onRecord && (!a.Run.Held || a.Run.Rival != ""))
 	out.law("kept by the wrong object", onRecord == (proven && !waits))
 	out.law("set a retained PV to Retain", !onRecord && !v.Volume.PolicyDelete)
@@ -78,7 +78,7 @@ func createPVLaws(out *broken, v View, a CreatePV) {
 	out.law("created a PV that exists", v.Volume.Exists())
 	out.law("created a PV that is not on record", a.Run.Recorded == nil || !a.Run.Held || a.Run.Described == "")
 	out.law("created a PV whose volume may have been undone", v.undoRun(&a.Run) != nil)
-	out.law("created a PV although the run failed or is unfinished", a.Run.Unfinished || a.Run.Outcome.Verdict != contract.Done || a.Run.Refused != "")
+	out.law("created a PV although the run failed or is unfinished", a.Run.Unfinished || a.Run.Outcome.Verdict != contract.Done || a.Run.WhyNoPV != "")
 }
 
 func recordLaws(out *broken, v View, a RecordOutcome) {
@@ -89,7 +89,7 @@ func recordLaws(out *broken, v View, a RecordOutcome) {
 	out.law("recorded an outcome twice", a.Run.Recorded != nil)
 	undoes, provisions := a.Run.Verb == contract.Delete && a.Run.Volume == "", a.Run.Verb == contract.Provision
 	out.law("released the record of an undo, or of a provision that is not proven, with its outcome", a.Release && (undoes || provisions && v.Volume.State != Fits))
-	needed := undoes || provisions || a.Run.Terminating || a.Run.Outcome.Verdict == contract.NotStarted || !a.Success && v.whyKept(&a.Run) != ""
+	needed := undoes || provisions || a.Run.Terminating || a.Run.Outcome.Verdict == contract.NotStarted || !a.Success && v.whyLeftBehind(&a.Run) != ""
 	out.law("kept the record of a run that needs none", !a.Release && !needed)
 }
 
@@ -118,7 +118,7 @@ func finalizerLaws(out *broken, v View, a SetFinalizer) {
 	out.law("removed the finalizer of a PV of another provisioner", v.Volume.State == Foreign)
 	retained := !v.Volume.PolicyDelete
 	out.law("let a retained PV go before the record of its provision", retained && slices.ContainsFunc(v.Runs, func(r Run) bool { return r.Verb == contract.Provision && r.Held && r.Rival == "" }))
-	out.law("let a retained PV go on facts of caches that may miss a provision", retained && !v.Volume.ReleasedHere && !a.NeedsLive)
+	out.law("let a retained PV go on facts of caches that may miss a provision", retained && !v.Volume.RecordReleased && !a.NeedsLive)
 }
 
 func deletePVLaws(out *broken, v View) {
@@ -145,7 +145,7 @@ func hasStuckRun(v View) bool {
 }
 
 func launchLaws(out *broken, v View, a Launch) {
-	out.law("deleted a volume that a rival PV may stand for", a.Verb == contract.Delete && v.Rival != "")
+	out.law("deleted a volume that a rival PV may stand for", a.Verb == contract.Delete && v.WhyRival != "")
 	out.law("deleted a volume that a node has attached", v.Volume.Attached != nil && a.Verb == contract.Delete && !a.Undo)
 	out.law("deleted a volume that is kept", !v.Volume.KeptUntil.IsZero() && a.Verb == contract.Delete && !a.Undo)
 	out.law("deleted a volume of which it is not known whose it is", v.Volume.State == Fits && v.Volume.Why != "" && a.Verb == contract.Delete && v.reclaimRun() == nil)
@@ -203,7 +203,7 @@ func cancelLaws(out *broken, v View, a Cancel) {
 		return
 	}
 	out.law("cancelled a Job that may have started and may make progress", !a.Run.Idle)
-	out.law("cancelled a Job that is still needed", !isPointless(v, a.Run))
+	out.law("cancelled a Job that is still needed", !isObsolete(v, a.Run))
 	out.law("cancelled a delete that may still start", a.Run.Verb == contract.Delete && !v.waitsForMissingNode(a.Run))
 }
 

@@ -48,7 +48,7 @@ func TestLostNodeIsNamedWithBothRemedies(t *testing.T) {
 	want := "the pod of the Job provision-uid-1 was force-deleted. Its node n1 has not reported the end of the pod, and is not Ready, so the pod may still run. No other Job " +
 		"is started for the claim. Remedy: bring the node back. If the node is shut down for certain, taint it: " +
 		"kubectl taint nodes n1 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
-	if got := unconfirmedProblem(forced(now, "n1")); got.Note.String() != want {
+	if got := unreportedProblem(forced(now, "n1")); got.Note.String() != want {
 		t.Errorf("got %s", got.Note)
 	}
 }
@@ -57,15 +57,15 @@ func TestLostNodeIsNamedWithBothRemedies(t *testing.T) {
 func TestLostNodeIsReportedBeforeADeadline(t *testing.T) {
 	all := []Run{forced(now.Add(time.Minute), ""), forced(now.Add(-time.Hour), "n1"), forced(now.Add(time.Hour), "")}
 	v := View{Now: now, Runs: all}
-	if got := v.unconfirmedRun(); got == nil || got.LostNode != "n1" {
+	if got := v.unreportedRun(); got == nil || got.LostNode != "n1" {
 		t.Errorf("got %+v", got)
 	}
 	v.Runs = []Run{all[0], all[2]}
-	if got := v.unconfirmedRun(); got == nil || !got.Outcome.MayRunUntil.Equal(now.Add(time.Hour)) {
+	if got := v.unreportedRun(); got == nil || !got.Outcome.MayRunUntil.Equal(now.Add(time.Hour)) {
 		t.Errorf("got %+v", got)
 	}
 	v.Runs = []Run{{Outcome: runs.Outcome{Verdict: contract.Done, Finished: now}, LostNode: "n1"}}
-	if got := v.unconfirmedRun(); got != nil {
+	if got := v.unreportedRun(); got != nil {
 		t.Errorf("a run whose node has reported its end is waited for: %+v", got)
 	}
 }

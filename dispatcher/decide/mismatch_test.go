@@ -86,11 +86,11 @@ func everyRival(t *testing.T, f func(View)) {
 	for _, claim := range []Claim{ClaimGone, ClaimPending, ClaimBoundElsewhere} {
 		for _, volume := range []Volume{{}, released, retained, unproven} {
 			for _, runs := range histories {
-				v := View{Now: now, Claim: claim, Volume: volume, Provision: provision, Delete: deletion, Runs: runs, Rival: aRival}
+				v := View{Now: now, Claim: claim, Volume: volume, Provision: provision, Delete: deletion, Runs: runs, WhyRival: aRival}
 				f(v)
 				v.Misnamed = true
 				f(v)
-				v.Misnamed, v.Rival = false, ""
+				v.Misnamed, v.WhyRival = false, ""
 				f(v)
 			}
 		}
@@ -148,7 +148,7 @@ func deleteUnboundPVLaws(out *broken, v View) {
 // rivalLaws check that a volume is kept before anything by which it would be forgotten that there
 // is a rival.
 func rivalLaws(out *broken, v View, action Action) {
-	if v.Rival == "" || !v.Volume.Proven() || !v.Volume.PolicyDelete || isDone(v.reclaimRun()) {
+	if v.WhyRival == "" || !v.Volume.Proven() || !v.Volume.PolicyDelete || isDone(v.reclaimRun()) {
 		return
 	}
 	switch a := action.(type) { //nolint:gochecksumtype // no other action loses a note
@@ -185,13 +185,13 @@ func TestARivalIsNotedOnTheRecordWhereNoPVProvesTheRun(t *testing.T) {
 		"a PV of another provisioner":        {foreign, "", p, true, false},
 		"a PV that proves nothing, a second": {unproven, aRival, p, true, false},
 	} {
-		v := View{Now: now, Claim: ClaimGone, Runs: []Run{tt.run}, Volume: tt.volume, Delete: deleteTargets()[1], Rival: tt.rival}
+		v := View{Now: now, Claim: ClaimGone, Runs: []Run{tt.run}, Volume: tt.volume, Delete: deleteTargets()[1], WhyRival: tt.rival}
 		keeps, is := Decide(v).(KeepVolume)
 		if is != (tt.noted || tt.retains) || is && (keeps.Run.Name != "") != tt.noted {
 			t.Errorf("%s: %#v", name, Decide(v))
 		}
 	}
-	v := View{Now: now, Claim: ClaimGone, Runs: []Run{noted}, Delete: deleteTargets()[1], Rival: aRival}
+	v := View{Now: now, Claim: ClaimGone, Runs: []Run{noted}, Delete: deleteTargets()[1], WhyRival: aRival}
 	if got, is := Decide(v).(ReportProblem); !is || !strings.Contains(got.Problem.Note.String(), aRival) || !strings.Contains(got.Problem.Note.String(), "forget") {
 		t.Errorf("from then on: %#v", Decide(v))
 	}

@@ -52,19 +52,19 @@ func followPolicy(v View) Action {
 	if vol := v.Volume; !vol.HasFinalizer && vol.PolicyDelete && !vol.Terminating {
 		return SetFinalizer{}
 	}
-	return releaseRetained(v)
+	return freeRetained(v)
 }
 
-// releaseUnproven removes our finalizer from a PV that does not prove a provision: where its policy
-// is Retain, and where it was deleted and no claim needs it. Without this neither of the remedies
-// that events name would ever take it away.
-func releaseUnproven(v View) Action {
+// freeUnproven removes our finalizer from a PV that does not prove a provision: where its policy is
+// Retain, and where it was deleted and no claim needs it. Otherwise no remedy that an event names
+// would ever remove the PV.
+func freeUnproven(v View) Action {
 	vol := v.Volume
 	switch {
 	case vol.State != Unproven || !vol.HasFinalizer:
 		return nil
 	case !vol.PolicyDelete:
-		return releaseRetained(v)
+		return freeRetained(v)
 	case vol.Terminating && vol.Use != InUse && v.Claim.Abandoned() && v.reclaimRun() == nil: // no claim needs it, and no run deletes its volume
 		return SetFinalizer{Remove: true, LeftBehind: v.whyUnprovenStays()}
 	}
@@ -75,16 +75,16 @@ func releaseUnproven(v View) Action {
 // provision goes before, or is noted and held: an administrator may delete the PV to keep the
 // volume, which was once undone then, although a claim had been bound to it
 // (TestAVolumeIsKeptWhoseUnprovenPVWasRetainedAndDeleted).
-func releaseRetained(v View) Action {
-	if vol := v.Volume; !vol.HasFinalizer || vol.PolicyDelete || v.isUnreleased() {
+func freeRetained(v View) Action {
+	if vol := v.Volume; !vol.HasFinalizer || vol.PolicyDelete || v.isReleaseRefused() {
 		return nil
 	}
 	p := v.NewestHeld(contract.Provision)
 	if p == nil {
-		return v.freeRetained()
+		return v.freeUnlessBinding()
 	}
 	switch unnoted := p.Rival == ""; {
-	case v.mustStay(p):
+	case v.isRecordNeeded(p):
 		return nil
 	case unnoted, v.Claim.Abandoned():
 		return ReleaseRecord{Run: *p, LeftBehind: reason.LeftRetained}
@@ -92,30 +92,31 @@ func releaseRetained(v View) Action {
 		// The record of a claim that waits is held, with the note that keeps the volume: a thief of
 		// the pod's token once wrote a second PV, which was believed
 		// (TestRevisionOfItsOwnIsNotWhatTheSecondForgedPVNames).
-		return v.freeRetained()
+		return v.freeUnlessBinding()
 	}
 }
 
-// mustStay reports whether neither a retained PV nor the record of its provision can go yet: the
-// note that keeps the volume could not be written, or nothing but the record contradicts the PV,
-// whose volume would be grown, or deleted once its policy is Delete, as the PV says.
-func (v View) mustStay(p *Run) bool {
-	if p.Rival == "" && v.isKeptFromClaim() {
+// isRecordNeeded reports whether the record of a retained PV's provision must stay, and our
+// finalizer with it. Either the note that keeps the volume could not be written, or only the record
+// contradicts the PV: without it the volume would be grown, or deleted once the PV's policy is
+// Delete.
+func (v View) isRecordNeeded(p *Run) bool {
+	if p.Rival == "" && v.isRetainedMismatch() {
 		return true
 	}
 	return v.Volume.State == Unproven && (v.Claim == ClaimBound || !v.Volume.Terminating)
 }
 
-// freeRetained removes our finalizer from a PV with the policy Retain. One that fits its claim is
-// about to be bound, or the cache is about to show it as bound: the PV controller writes it then, and
-// a write of the version before is refused.
-func (v View) freeRetained() Action {
+// freeUnlessBinding removes our finalizer from a PV with the policy Retain, unless it is unbound
+// and fits its claim. The PV controller writes on such a PV now, or did a moment ago, and a write
+// of the version before is refused.
+func (v View) freeUnlessBinding() Action {
 	vol := v.Volume
 	unbound := vol.Use == Unbound || vol.Use == NeverBound
 	if unbound && vol.State == Fits && !vol.Terminating && !v.Claim.Abandoned() {
 		return nil
 	}
-	return v.unlessRefused(SetFinalizer{Remove: true, NeedsLive: !v.Volume.ReleasedHere, LeftBehind: v.whyRivalKeeps()})
+	return v.unlessRefused(SetFinalizer{Remove: true, NeedsLive: !v.Volume.RecordReleased, LeftBehind: v.whyRivalKeeps()})
 }
 
 // whyRivalKeeps returns why the volume stays of a terminating PV that is retained since another may
@@ -124,12 +125,13 @@ func (v View) whyRivalKeeps() string {
 	if !v.Volume.Terminating {
 		return ""
 	}
-	return v.Rival
+	return v.WhyRival
 }
 
-// isUnreleased reports whether the write that releases the record of a provision was refused.
-// Without the PV that run counts as failed once its Job can be written, and is undone.
-func (v View) isUnreleased() bool {
+// isReleaseRefused reports whether the write that releases the record of a provision was refused.
+// Its PV stays then. Without that, the run would count as failed once its Job can be written, and
+// would be undone.
+func (v View) isReleaseRefused() bool {
 	return len(v.Refused) > 0 && slices.ContainsFunc(v.Runs, func(r Run) bool {
 		return r.Held && r.Verb == contract.Provision && v.IsRefused(ReleaseRecord{Run: r})
 	})
@@ -159,8 +161,8 @@ func (v View) reportSpare() Action {
 	switch {
 	case v.Claim != ClaimBoundElsewhere || !v.Volume.IsUnbound() || v.Volume.Terminating:
 		return v.rest("the volume is retained")
-	case v.Rival != "":
-		return ReportProblem{Problem: Problem{Reason: reason.VolumeInDoubt, Note: reason.KeptByPolicy.After("%s: ", v.Rival)}}
+	case v.WhyRival != "":
+		return ReportProblem{Problem: Problem{Reason: reason.VolumeInDoubt, Note: reason.KeptByPolicy.After("%s: ", v.WhyRival)}}
 	default:
 		return ReportProblem{Problem: Problem{Reason: reason.VolumeInDoubt, Note: reason.Spare}}
 	}
@@ -190,7 +192,7 @@ func (v View) reportUnclaimed(why string) Action {
 // next attempt may do better. As long as it exists, every attempt only finds it there.
 func replaceVolume(v View) Action {
 	vol := v.Volume
-	if action := releaseRetained(v); action != nil {
+	if action := freeRetained(v); action != nil {
 		return action // or its deletion, which the event below names as a remedy, would never end
 	}
 	switch {
@@ -198,8 +200,8 @@ func replaceVolume(v View) Action {
 		return v.rest("the claim is not pending, and its PersistentVolume cannot be bound to it")
 	case v.isReplaceable():
 		return firstOf(v, followPolicy, reclaimVolume)
-	case vol.Use == NeverBound && v.Rival != "":
-		return ReportProblem{Problem: Problem{Reason: reason.VolumeInDoubt, Note: reason.KeptByPolicy.After("%s; %s: ", vol.Why, v.Rival)}}
+	case vol.Use == NeverBound && v.WhyRival != "":
+		return ReportProblem{Problem: Problem{Reason: reason.VolumeInDoubt, Note: reason.KeptByPolicy.After("%s; %s: ", vol.Why, v.WhyRival)}}
 	case vol.Use == NeverBound:
 		return ReportProblem{Problem: Problem{Reason: reason.VolumeInDoubt, Note: reason.Retained.After("%s; ", vol.Why)}}
 	default:

@@ -90,7 +90,7 @@ func expandHistories() [][]Run {
 func expandEnds() []Run {
 	var out []Run
 	for _, e := range outcomes(run(contract.Expand, 2), []contract.Verdict{contract.Done, contract.BadRequest, contract.TryAgain, contract.Disrupted}) {
-		if e.Published && e.Held || e.DescribesPV || e.Refused != "" {
+		if e.Published && e.Held || e.DescribesPV || e.WhyNoPV != "" {
 			continue // no result of an expand is published, and none describes a PV
 		}
 		out = append(out, e)

@@ -23,7 +23,7 @@ func launchDelete(v View, last *Run, undo bool) Action {
 		target.Problem = &Problem{Reason: reason.DeleteNotSupported, Note: reason.NotSupported}
 	}
 	switch {
-	case v.Rival != "":
+	case v.WhyRival != "":
 		target.Problem = v.rivalProblem()
 	case undo && v.Volume.Exists():
 		target.Problem = &Problem{Reason: reason.VolumeInDoubt, Note: reason.Unproven.After("%s: ", v.Volume.Why)}
@@ -39,7 +39,7 @@ func (v View) rivalProblem() *Problem {
 	if p := v.NewestHeld(contract.Provision); p != nil {
 		note = reason.KeptOnRecord(p.JobNamespace(), p.Name, p.ClaimUID, jobs.AnnForget+"="+p.ClaimUID)
 	}
-	return &Problem{Reason: reason.VolumeInDoubt, Note: note.After("%s: ", v.Rival)}
+	return &Problem{Reason: reason.VolumeInDoubt, Note: note.After("%s: ", v.WhyRival)}
 }
 
 // lastNumber returns the highest number of the Jobs of a verb.
@@ -128,8 +128,8 @@ func (v View) rest(why string) Action {
 	switch p := v.Newest(contract.Provision); {
 	case p != nil && !p.Published && v.Volume.State == Fits && v.Claim == ClaimBound:
 		return Wait{Until: p.ShownFrom(p.Outcome, v.Now), Why: why}
-	case v.Left != nil:
-		return ReportProblem{Problem: *v.Left}
+	case v.LeftPod != nil:
+		return ReportProblem{Problem: *v.LeftPod}
 	}
 	return Wait{Why: why}
 }
@@ -151,18 +151,18 @@ func (t Target) resolveMissingNode() (_ Target, anywhere bool) {
 // or the pause after a run that was cancelled before it started. A pod that ends by itself within
 // seconds holds up the confirmation alone.
 func (v View) holdLaunches() Action {
-	if r := v.unconfirmedRun(); r != nil {
+	if r := v.unreportedRun(); r != nil {
 		until := r.Outcome.MayRunUntil
 		if r.LostNode != "" {
 			until = v.Now.Add(recheckNode)
 		}
-		return ReportProblem{Problem: unconfirmedProblem(*r), Until: until}
+		return ReportProblem{Problem: unreportedProblem(*r), Until: until}
 	}
 	if v.Now.Before(v.NotBefore) {
 		return Wait{Until: v.NotBefore, Why: "the last run was just cancelled before it started"}
 	}
-	if v.Left != nil {
-		return ReportProblem{Problem: *v.Left, Until: v.Now.Add(recheckNode)}
+	if v.LeftPod != nil {
+		return ReportProblem{Problem: *v.LeftPod, Until: v.Now.Add(recheckNode)}
 	}
 	return nil
 }

@@ -11,7 +11,7 @@ import (
 func releaseAbandoned(v View) Action {
 	for _, verb := range []contract.Verb{contract.Delete, contract.Expand} {
 		if r := v.NewestHeld(verb); r != nil {
-			return ReleaseRecord{Run: *r, LeftBehind: v.whyKept(r)}
+			return ReleaseRecord{Run: *r, LeftBehind: v.whyLeftBehind(r)}
 		}
 	}
 	return v.reportUnclaimed("the claim has no volume and no held record")

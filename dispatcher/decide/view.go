@@ -19,7 +19,7 @@ type View struct {
 	Volume  Volume
 	// Rival is why the UID's volume may be in use by another PV, which may no longer exist. It is
 	// usually empty.
-	Rival string
+	WhyRival string
 	// Misnamed is set if a PV of the UID under another name has our finalizer, which keeps nothing,
 	// and is to go.
 	Misnamed bool
@@ -39,9 +39,9 @@ type View struct {
 	Contested bool
 	// OrphanPod is set if a pod that has ended is kept although its Job no longer exists.
 	OrphanPod bool
-	// Left is the problem that a pod of the UID may run although its Job no longer exists, or although
-	// its run has ended, on a lost node. It is nil if there is none.
-	Left *Problem
+	// LeftPod is the problem that a pod of the UID may run although its Job no longer exists, or
+	// although its run has ended, on a lost node. It is nil if there is none.
+	LeftPod *Problem
 	// Refused names the writes that were refused a moment ago, or that the object did not show
 	// afterwards, by WriteOf.
 	Refused []string
@@ -82,12 +82,11 @@ type Volume struct {
 	PolicyDelete bool // its reclaim policy is Delete
 	HasFinalizer bool // carries our finalizer
 	Terminating  bool // has a deletionTimestamp
-	// ReleasedHere is set if this dispatcher has released the record of the run that wrote the PV a
-	// moment ago, with all runs in view.
-	ReleasedHere bool
-	// Attached is the problem that the volume of a released PV is still read: a node has it attached,
-	// whose kubelet may have it mounted and hangs when it is deleted, or a run clones it. It is nil if
-	// neither does.
+	// RecordReleased is set if this dispatcher has released the record of the run that wrote the PV
+	// a moment ago, with all runs in view.
+	RecordReleased bool
+	// Attached is the problem that the volume of a released PV is still read, or nil. A run clones
+	// it, or a node has it attached: its kubelet may have it mounted, and hangs when it is deleted.
 	Attached *Problem
 	// Reserved is the problem that a PV waits for a claim of a name that does not exist, nil if it does
 	// not wait.
@@ -104,7 +103,7 @@ const (
 	Absent     State = iota
 	Foreign          // it says that it is of another provisioner, whose dispatcher decides about it
 	Unproven         // it does not prove that the provision succeeded
-	Mismatched       // the claim, which exists and is unbound, can never be bound to it. Whoever changes a PV in use has a reason
+	Mismatched       // Kubernetes can never bind it to its claim. Judged while that is unbound, since administrators may edit a PV in use
 	Fits             // it carries the claim's UID, and nothing is wrong with it
 )
 
@@ -151,7 +150,7 @@ type Run struct {
 	Forget, RetryNow bool
 	// Refused is why the PV that the container describes cannot be created. It is empty if it can,
 	// or if none is to be created.
-	Refused string
+	WhyNoPV string
 	// Terminating is set if the Job has a deletionTimestamp, or has ended and expires as soon as its
 	// record is released.
 	Terminating bool

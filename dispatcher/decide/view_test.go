@@ -83,12 +83,12 @@ func TestAPodThatIsLeftIsReportedInsteadOfAWait(t *testing.T) {
 		view    View
 		reports bool
 	}{
-		"nothing is left to do":     {View{Now: now, Left: left}, true},
-		"the volume is in use":      {View{Now: now, Claim: ClaimBound, Volume: Volume{State: Fits, UID: pvUID, PolicyDelete: true, HasFinalizer: true}, Left: left}, true},
-		"there is something to do":  {View{Now: now, Claim: ClaimBound, Volume: Volume{State: Fits, UID: pvUID, PolicyDelete: true}, Left: left}, false},
+		"nothing is left to do":     {View{Now: now, LeftPod: left}, true},
+		"the volume is in use":      {View{Now: now, Claim: ClaimBound, Volume: Volume{State: Fits, UID: pvUID, PolicyDelete: true, HasFinalizer: true}, LeftPod: left}, true},
+		"there is something to do":  {View{Now: now, Claim: ClaimBound, Volume: Volume{State: Fits, UID: pvUID, PolicyDelete: true}, LeftPod: left}, false},
 		"no pod is left":            {View{Now: now}, false},
-		"nothing is launched":       {View{Now: now, Claim: ClaimPending, Provision: provisionTargets()[1], Left: left}, true},
-		"something else is waiting": {View{Now: now, Claim: ClaimPending, Provision: provisionTargets()[1], NotBefore: now.Add(time.Minute), Left: left}, false},
+		"nothing is launched":       {View{Now: now, Claim: ClaimPending, Provision: provisionTargets()[1], LeftPod: left}, true},
+		"something else is waiting": {View{Now: now, Claim: ClaimPending, Provision: provisionTargets()[1], NotBefore: now.Add(time.Minute), LeftPod: left}, false},
 	} {
 		if action, reports := Decide(tt.view).(ReportProblem); reports != tt.reports || reports && action.Problem.Reason != left.Reason {
 			t.Errorf("%s: %#v", name, Decide(tt.view))

@@ -88,7 +88,7 @@ func everyRetained(t *testing.T, f func(View)) {
 		for _, claim := range []Claim{ClaimGone, ClaimTerminating, ClaimNotOurs, ClaimPending, ClaimBound, ClaimBoundElsewhere} {
 			for i, runs := range histories {
 				v := View{Now: now, Claim: claim, Volume: volume, Delete: deleteTargets()[1], Runs: runs}
-				for _, v.Volume.ReleasedHere = range []bool{false, true} {
+				for _, v.Volume.RecordReleased = range []bool{false, true} {
 					v.Refused = refused[i]
 					f(v)
 				}
@@ -208,13 +208,13 @@ func outcomes(r Run, verdicts []contract.Verdict) []Run {
 		out = append(out, unrecorded)
 		unrecorded.DescribesPV = true
 		out = append(out, unrecorded)
-		unrecorded.Refused = "it describes nothing"
+		unrecorded.WhyNoPV = "it describes nothing"
 		out = append(out, unrecorded)
 		if v == contract.Done {
 			described := recorded(r, v, 0)
 			described.DescribesPV, described.Described = true, "a PV"
 			out = append(out, described)
-			described.Refused = "the API server refuses it"
+			described.WhyNoPV = "the API server refuses it"
 			out = append(out, described)
 		}
 		for _, ago := range []time.Duration{0, time.Hour} {

@@ -57,7 +57,7 @@ func TestJobOfABatchIsTheRecordOfEachClaim(t *testing.T) {
 		if diff := cmp.Diff(want, runs.RecordOf(job, one.Request.UID)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", one.Request.UID, diff)
 		}
-		request, pv, err := runs.Recorded(job.Spec.Template.Annotations, one.Request.UID)
+		request, pv, err := runs.ReadRequest(job.Spec.Template.Annotations, one.Request.UID)
 		if err != nil || request.Name != "data-"+one.Request.UID || pv.Name != "pvc-"+one.Request.UID || string(pv.Spec.ClaimRef.UID) != one.Request.UID {
 			t.Errorf("%s is asked for as %+v, %+v, %v", one.Request.UID, request, pv, err)
 		}

@@ -56,7 +56,7 @@ spec:
 	if pod.Spec.ServiceAccountName != "gold" || *pod.Spec.ActiveDeadlineSeconds != 600 || pod.Spec.RestartPolicy != corev1.RestartPolicyNever {
 		t.Errorf("the pod: %s, %d s, %s", pod.Spec.ServiceAccountName, *pod.Spec.ActiveDeadlineSeconds, pod.Spec.RestartPolicy)
 	}
-	if _, _, err := runs.Recorded(pod.Annotations, fixture.UID); err != nil {
+	if _, _, err := runs.ReadRequest(pod.Annotations, fixture.UID); err != nil {
 		t.Errorf("the request was replaced: %v", err)
 	}
 	for _, labels := range []map[string]string{pod.Labels, job.Labels} {
@@ -90,7 +90,7 @@ func TestClaimTextNeverBecomesAnythingButData(t *testing.T) {
 			t.Errorf("%s arrives as %q", name, got[name])
 		}
 	}
-	request, pv, err := runs.Recorded(b.Spec.Template.Annotations, fixture.UID)
+	request, pv, err := runs.ReadRequest(b.Spec.Template.Annotations, fixture.UID)
 	if err != nil || !reflect.DeepEqual(request, *r) || pv.Spec.ClaimRef.Name != hostile {
 		t.Errorf("request.json and pv.json: %v, %+v", err, request)
 	}

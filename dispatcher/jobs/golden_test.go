@@ -87,7 +87,7 @@ func TestGoldenJobThatExpands(t *testing.T) {
 
 func TestGoldenJobThatUndoes(t *testing.T) {
 	made := fixture.Build(t, fixture.Provision(fixture.Config(t, "Delete", nil), fixture.Claim()))
-	request, pv, err := runs.Recorded(made.Spec.Template.Annotations, fixture.UID)
+	request, pv, err := runs.ReadRequest(made.Spec.Template.Annotations, fixture.UID)
 	if err != nil {
 		t.Fatal(err)
 	}

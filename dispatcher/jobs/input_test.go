@@ -118,7 +118,7 @@ func TestImageReadsWhatJobsBuildsToDeleteAndToUndo(t *testing.T) {
 		t.Errorf("read %+v", deletes)
 	}
 	made := fixture.Build(t, fixture.Provision(cfg, fixture.Claim()))
-	request, skeleton, err := runs.Recorded(made.Spec.Template.Annotations, fixture.UID)
+	request, skeleton, err := runs.ReadRequest(made.Spec.Template.Annotations, fixture.UID)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -211,9 +211,10 @@ func ChangedRecords(old, now *batchv1.Job) []string {
 	return out
 }
 
-// Recorded returns the annotation of a Job in which the records of claims are changed. A record of a
-// newer version is not changed, since what this dispatcher does not know of it would be lost.
-func Recorded(job *batchv1.Job, change func(*Record), uids ...string) (map[string]string, error) {
+// ChangeRecords returns the annotation of a Job in which the records of claims are changed. A
+// record of a newer version is not changed, since what this dispatcher does not know of it would be
+// lost.
+func ChangeRecords(job *batchv1.Job, change func(*Record), uids ...string) (map[string]string, error) {
 	if IsNewer(job) {
 		return nil, fmt.Errorf("the record of the Job %s/%s has the version %d, and this dispatcher knows %d", job.Namespace, job.Name, lastingOf(job).Version, recordVersion)
 	}

@@ -27,7 +27,7 @@ func (b *Observer) observeForged(_ context.Context, _ cluster.Reader, o *Observa
 			continue
 		}
 		job := o.Jobs[r.Name]
-		_, pv, err := runs.Recorded(job.Spec.Template.Annotations, string(o.UID))
+		_, pv, err := runs.ReadRequest(job.Spec.Template.Annotations, string(o.UID))
 		if err == nil && (!b.isOfItsConfig(job, pv) || !o.isOfClaim(pv)) { // a damaged one is refused when it is read
 			revision, class := quote.Name(job.Annotations[contract.AnnRevision]), quote.Name(pv.Spec.StorageClassName)
 			o.Forged[r.Name] = reason.Forged(job.Namespace, job.Name, revision, class, jobs.AnnForget+"="+string(o.UID))

@@ -14,8 +14,8 @@ type Hint struct {
 	Unpublishable string
 	// Success is what that result says.
 	Success bool
-	// RefusedPV names the run whose described PV the API server refuses, RefusedWhy says why.
-	RefusedPV, RefusedWhy string
+	// NoPVOf names the run from whose description no PV can be created. WhyNoPV says why.
+	NoPVOf, WhyNoPV string
 	// Cancelled counts the runs that were cancelled, one after the other, when they were to be
 	// confirmed, NotBefore is when the next may be launched.
 	Cancelled int
@@ -32,7 +32,7 @@ type Hint struct {
 	Joined bool
 	// ReleasedFor is the UID of the PV for which this dispatcher has released the record of a
 	// provision.
-	ReleasedFor string
+	RecordReleasedOf string
 	// Refused names the writes that were refused, or that the object did not show afterwards, by
 	// decide.WriteOf.
 	Refused []string
@@ -43,8 +43,8 @@ func (h Hint) Merge(later Hint) Hint {
 	if later.Unpublishable != "" {
 		h.Unpublishable, h.Success = later.Unpublishable, later.Success
 	}
-	if later.RefusedPV != "" {
-		h.RefusedPV, h.RefusedWhy = later.RefusedPV, later.RefusedWhy
+	if later.NoPVOf != "" {
+		h.NoPVOf, h.WhyNoPV = later.NoPVOf, later.WhyNoPV
 	}
 	if later.UnseenRevision != "" {
 		h.UnseenRevision, h.UnseenFrom = later.UnseenRevision, later.UnseenFrom
@@ -55,7 +55,7 @@ func (h Hint) Merge(later Hint) Hint {
 	if later.Returned > 0 {
 		h.Returned, h.NoReturnBefore = later.Returned, later.NoReturnBefore
 	}
-	h.ReleasedFor = cmp.Or(later.ReleasedFor, h.ReleasedFor)
+	h.RecordReleasedOf = cmp.Or(later.RecordReleasedOf, h.RecordReleasedOf)
 	h.Refused = append(slices.Clip(h.Refused), later.Refused...)
 	return h
 }

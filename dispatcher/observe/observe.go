@@ -48,9 +48,9 @@ type Observation struct {
 	// name. cached are the UID's pods as the cache showed them before the PV was read.
 	read   []jobWithPods
 	cached []*corev1.Pod
-	// Left is a pod that may run although its Job no longer exists, or nil. RecheckAt is when to look
-	// again for what nothing but time ends, zero if there is nothing of the kind.
-	Left      *corev1.Pod
+	// LeftPod is the pod of View.LeftPod, or nil. RecheckAt is when to look again for what nothing
+	// but time ends, zero if there is nothing of the kind.
+	LeftPod   *corev1.Pod
 	RecheckAt time.Time
 	// Forged says why no PV is created from what a Job has on record, by the Job's name.
 	Forged map[string]string
@@ -60,9 +60,9 @@ type Observation struct {
 	KeepLimit int64
 	// Trash are the deleted volumes of the claim's class that wait, if a run has found the storage full.
 	Trash Kept
-	// ManyKept are the Jobs of whose class as many failed ones are kept as may be, by name.
-	ManyKept map[string]bool
-	View     decide.View
+	// HistoryFull is set for each Job, by name, whose class has runs.MaxHistory failed Jobs.
+	HistoryFull map[string]bool
+	View        decide.View
 	// Provision and Delete are the configs under which a pending claim would be provisioned and a
 	// volume deleted.
 	Provision, Delete resolve.Resolved
@@ -83,7 +83,7 @@ type Observation struct {
 // revisions always come from the caches: administrators write them, and a moment's delay does no
 // harm.
 func (b *Observer) Observe(ctx context.Context, reader cluster.Reader, uid types.UID, hint Hint) (*Observation, error) {
-	o := &Observation{UID: uid, Jobs: map[string]*batchv1.Job{}, Pods: map[string][]*corev1.Pod{}, Forged: map[string]string{}, ManyKept: map[string]bool{}}
+	o := &Observation{UID: uid, Jobs: map[string]*batchv1.Job{}, Pods: map[string][]*corev1.Pod{}, Forged: map[string]string{}, HistoryFull: map[string]bool{}}
 	o.View.Now = b.Clock.Now()
 	for _, step := range []func(context.Context, cluster.Reader, *Observation) error{
 		b.readObjects, b.observePV, b.observeRuns, b.observeForged, b.observeRival, b.observeClaim, b.observeDelete, b.observeKept, b.observeTrash, b.observeResize, b.observeProbes,
@@ -129,7 +129,7 @@ func (o *Observation) apply(hint Hint) {
 		target.Problem = unseenRevision(target.Revision, hint.UnseenFrom)
 	}
 	o.View.NotBefore, o.View.NoReturnBefore, o.View.Refused = hint.NotBefore, hint.NoReturnBefore, hint.Refused
-	o.View.Volume.ReleasedHere = hint.ReleasedFor != "" && hint.ReleasedFor == o.View.Volume.UID
+	o.View.Volume.RecordReleased = hint.RecordReleasedOf != "" && hint.RecordReleasedOf == o.View.Volume.UID
 	o.View.ShareSlot(hint.Joined)
 	fits := o.View.Volume.State == decide.Fits
 	for i := range o.View.Runs {
@@ -137,8 +137,8 @@ func (o *Observation) apply(hint Hint) {
 		r.Reschedule = rescheduleStage(r.Record.Record, o.Claim)
 		refused := r.Name == hint.Unpublishable && hint.Success == fits
 		r.Published = refused || runs.IsReported(o.Claim, runs.Report(r.Attempt, r.Outcome, fits, o.PV))
-		if r.Name == hint.RefusedPV {
-			r.Refused = hint.RefusedWhy
+		if r.Name == hint.NoPVOf {
+			r.WhyNoPV = hint.WhyNoPV
 		}
 	}
 }
@@ -267,7 +267,7 @@ func (b *Observer) observeLost(ctx context.Context, reader cluster.Reader, o *Ob
 	}
 	lost, err := lostNode(ctx, reader, pod.Spec.NodeName)
 	if lost != "" {
-		o.Left, o.View.Left = pod, &decide.Problem{Reason: reason.WaitingForNode, Note: reason.LostNode("the pod "+pod.Name, lost)}
+		o.LeftPod, o.View.LeftPod = pod, &decide.Problem{Reason: reason.WaitingForNode, Note: reason.LostNode("the pod "+pod.Name, lost)}
 	}
 	return err
 }
@@ -276,7 +276,7 @@ func (b *Observer) observeLost(ctx context.Context, reader cluster.Reader, o *Ob
 func (b *Observer) observeLeft(o *Observation, pod *corev1.Pod, until time.Time, lost string) {
 	stuck, recheck := runs.LeftStuck(pod, until, lost, b.Clock.Now())
 	if stuck != nil {
-		o.Left, o.View.Left = pod, &decide.Problem{Reason: stuck.Reason, Note: stuck.Note}
+		o.LeftPod, o.View.LeftPod = pod, &decide.Problem{Reason: stuck.Reason, Note: stuck.Note}
 	}
 	o.RecheckAt = o.Earlier(recheck)
 }

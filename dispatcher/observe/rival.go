@@ -27,8 +27,8 @@ func (b *Observer) observeRival(ctx context.Context, reader cluster.Reader, o *O
 		if isGivenUp(pv, string(o.UID)) && !pvs.OfAnotherProvisioner(pv.Annotations, b.Provisioner) {
 			o.Misnamed, o.View.Misnamed = pv, true
 		}
-		if why := pvs.Rival(pv, o.PV, string(o.UID), since); why != "" && o.Rival == "" {
-			o.Rival, o.View.Rival = pv.Name, why
+		if why := pvs.WhyRival(pv, o.PV, string(o.UID), since); why != "" && o.Rival == "" {
+			o.Rival, o.View.WhyRival = pv.Name, why
 		}
 	}
 	if o.Rival == "" {
@@ -49,7 +49,7 @@ func (o *Observation) observeNotedRival() {
 	case o.PV != nil && (noted == "" || noted == o.PV.Name):
 		o.Rival = o.PV.Name
 	case noted != "":
-		o.Rival, o.View.Rival = noted, "the PersistentVolume "+quote.Name(noted)+" was found before, and may have stood for the volume"
+		o.Rival, o.View.WhyRival = noted, "the PersistentVolume "+quote.Name(noted)+" was found before, and may have stood for the volume"
 	}
 }
 

@@ -53,7 +53,7 @@ func (b *Observer) observeRun(ctx context.Context, reader cluster.Reader, o *Obs
 	}
 	b.observeOutcome(run, string(o.UID), job, pods)
 	run.Void = runs.IsReplaced(job, pods)
-	o.ManyKept[job.Name] = run.Held && len(b.Caches.Jobs.In(job.Namespace).By(cluster.ByKept, job.Labels[config.LabelClass])) >= runs.MaxKept
+	o.HistoryFull[job.Name] = run.Held && len(b.Caches.Jobs.In(job.Namespace).By(cluster.ByHistory, job.Labels[config.LabelClass])) >= runs.MaxHistory
 	if !run.Outcome.MayRunUntil.IsZero() {
 		return b.observeMayRun(ctx, reader, o, run)
 	}
@@ -87,7 +87,7 @@ func (b *Observer) observeUnfinished(ctx context.Context, reader cluster.Reader,
 	run.Unfinished, run.Unstarted = true, !runs.HasStarted(pods) && !runs.HasVanished(job, pods)
 	if gated := runs.GatedPod(pods); gated != nil && !run.Terminating {
 		return b.observeGate(ctx, reader, run, read, gated)
-	} else if gated != nil {
+	} else if gated != nil { // its Job is deleted in the background, which leaves the pod
 		run.Void = !runs.IsLeft(gated, job) && !slices.Contains(job.Finalizers, metav1.FinalizerDeleteDependents)
 	}
 	b.observeStuck(ctx, run, job, pods)
@@ -130,7 +130,7 @@ func (b *Observer) observeOutcome(run *decide.Run, uid string, job *batchv1.Job,
 	if run.DescribesPV && run.Verb == contract.Provision && run.Outcome.Verdict == contract.Done {
 		description, err := runs.Description(pods)
 		if err != nil {
-			run.Refused = err.Error()
+			run.WhyNoPV = err.Error()
 			return
 		}
 		b.observeDescribed(run, job, description)
@@ -140,7 +140,7 @@ func (b *Observer) observeOutcome(run *decide.Run, uid string, job *batchv1.Job,
 // observeDescribed finds why no PV can be created from what a container has said of it.
 func (b *Observer) observeDescribed(run *decide.Run, job *batchv1.Job, description string) {
 	if run.Recorded == nil || description != "" {
-		_, run.Refused = DescribedPV(job, description, b.Allowed[job.Namespace])
+		_, run.WhyNoPV = DescribedPV(job, description, b.Allowed[job.Namespace])
 	}
 }
 
@@ -254,7 +254,7 @@ func outputOf(job *batchv1.Job, run decide.Run, pods []*corev1.Pod) string {
 // DescribedPV returns the PV that a container with write-pv: dispatcher describes, or why it cannot
 // be created.
 func DescribedPV(job *batchv1.Job, description string, allowed jobs.Allowance) (*corev1.PersistentVolume, string) {
-	_, skeleton, err := runs.Recorded(job.Spec.Template.Annotations, jobs.UIDs(job)[0])
+	_, skeleton, err := runs.ReadRequest(job.Spec.Template.Annotations, jobs.UIDs(job)[0])
 	if err != nil {
 		return nil, err.Error()
 	}

@@ -120,7 +120,7 @@ func TestRivalCarriesTheUIDOrAppearedAfterARunThatSucceeded(t *testing.T) {
 		pv := fixture.PV(t)
 		pv.Name, pv.CreationTimestamp = "mine", metav1.NewTime(start.Add(time.Minute))
 		test.change(pv)
-		if got := pvs.Rival(pv, nil, fixture.UID, test.since); (got != "") != test.rival {
+		if got := pvs.WhyRival(pv, nil, fixture.UID, test.since); (got != "") != test.rival {
 			t.Errorf("%s: %q", name, got)
 		}
 	}
@@ -162,7 +162,7 @@ func TestRivalHasTheVolumeSource(t *testing.T) {
 		own.Name, other.Name, other.Annotations, other.Spec.ClaimRef = contract.PVName(fixture.UID), "other", nil, nil
 		test.own(own)
 		test.other(other)
-		if got := pvs.Rival(other, own, fixture.UID, time.Time{}); (got != "") != test.rival {
+		if got := pvs.WhyRival(other, own, fixture.UID, time.Time{}); (got != "") != test.rival {
 			t.Errorf("%s: %q", name, got)
 		}
 	}

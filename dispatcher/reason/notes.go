@@ -135,8 +135,8 @@ func BringBack(node string) string {
 	return fmt.Sprintf("bring the node back. If the node is shut down for certain, taint it: kubectl taint nodes %s %s=nodeshutdown:NoExecute", node, corev1.TaintNodeOutOfService)
 }
 
-// Unconfirmed says that nothing is started before the deadline of a pod that was deleted by force.
-func Unconfirmed(job string, until time.Time) string {
+// EndUnreported says that nothing is started before the deadline of a pod that was deleted by force.
+func EndUnreported(job string, until time.Time) string {
 	return fmt.Sprintf("the pod of the Job %s was force-deleted before its node confirmed that it has ended. The pod may run until its deadline, %s, and no other Job is "+
 		"started for the claim before then", job, until.UTC().Format(time.RFC3339))
 }

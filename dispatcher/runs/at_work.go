@@ -43,7 +43,7 @@ func HasContainerEnded(pod *corev1.Pod) bool { return terminatedState(pod) != ni
 // since it never had one. Of a pod that was deleted by force the node says nothing more than that
 // the container "provisioner" has ended.
 func IsOver(pod *corev1.Pod) bool {
-	return isDeletedUnscheduled(pod) || hasPodEnded(pod) && !isUnconfirmed(pod) || isForceDeleted(pod) && HasContainerEnded(pod)
+	return isDeletedUnscheduled(pod) || hasPodEnded(pod) && !isEndUnreported(pod) || isForceDeleted(pod) && HasContainerEnded(pod)
 }
 
 // HasReportedEnd reports whether a Job alone shows that no container of it can be running any more:

@@ -46,7 +46,7 @@ func IsReplaced(job *batchv1.Job, pods []*corev1.Pod) bool {
 // the node is lost.
 func MayRun(pod *corev1.Pod, now time.Time) (may bool, until time.Time) {
 	switch {
-	case isUnconfirmed(pod):
+	case isEndUnreported(pod):
 		until = podMayRunUntil(pod, pod.CreationTimestamp.Time)
 		return now.Before(until), until
 	default:

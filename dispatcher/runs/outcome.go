@@ -22,8 +22,8 @@ const Cancelled = jobs.Cancelled
 // outOfMemory is the Reason of a run that needed more memory than its container may have.
 const outOfMemory = "OOMKilled"
 
-// maxKept is how much of a run's message is kept on its Job, in bytes.
-const maxKept = 1024
+// maxMessage is how much of a run's message is kept on its Job, in bytes.
+const maxMessage = 1024
 
 // hasUnfinishedPod reports whether the dispatcher waits for the container of any of a Job's pods.
 func hasUnfinishedPod(pods []*corev1.Pod) bool {
@@ -192,7 +192,7 @@ func readCancelled(out *Outcome, c *batchv1.JobCondition, job *batchv1.Job, pod 
 func mayRunUntil(job *batchv1.Job, pod *corev1.Pod, ended time.Time) time.Time {
 	s := job.Status
 	switch {
-	case pod == nil && !mayHavePod(job), pod != nil && !isUnconfirmed(pod):
+	case pod == nil && !mayHavePod(job), pod != nil && !isEndUnreported(pod):
 		return time.Time{}
 	case pod == nil:
 		return ended.Add(deadlineOf(job.Spec.Template.Spec.ActiveDeadlineSeconds) + defaultGracePeriod + clockSkew)
@@ -260,7 +260,7 @@ func deadlineOf(deadline *int64) time.Duration {
 // isUnconfirmed reports whether a pod was deleted by force, or by the garbage collector of pods
 // whose node no longer exists, which also sets its phase to Failed. Neither knows whether its
 // container has ended.
-func isUnconfirmed(pod *corev1.Pod) bool {
+func isEndUnreported(pod *corev1.Pod) bool {
 	collected := slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue && c.Reason == "DeletionByPodGC"
 	})
@@ -402,7 +402,7 @@ func printable(text string) string {
 		}
 		return -1
 	}, strings.ToValidUTF8(text, ""))
-	if len(text) > maxKept {
+	if len(text) > maxMessage {
 		text = shorten(text)
 	}
 	return strings.TrimSpace(text)
@@ -421,11 +421,11 @@ func shorten(text string) string {
 		}
 	}
 	kept := user.String()
-	if len(kept) > maxKept/2 {
-		kept = strings.ToValidUTF8(kept[:maxKept/2], "") + ellipsis + "\n"
+	if len(kept) > maxMessage/2 {
+		kept = strings.ToValidUTF8(kept[:maxMessage/2], "") + ellipsis + "\n"
 	}
 	tail := rest.String()
-	if room := maxKept - len(kept) - len(ellipsis); len(tail) > room {
+	if room := maxMessage - len(kept) - len(ellipsis); len(tail) > room {
 		tail = ellipsis + strings.ToValidUTF8(tail[len(tail)-room:], "")
 	}
 	return kept + tail

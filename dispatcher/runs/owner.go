@@ -63,7 +63,7 @@ func LeftStuck(pod *corev1.Pod, until time.Time, lost string, now time.Time) (*S
 	case lost != "":
 		return &Stuck{Reason: reason.WaitingForNode, Note: reason.LostNode("the pod "+pod.Name, lost)}, now.Add(NodeLostAfter)
 	case !until.IsZero():
-		return &Stuck{Reason: reason.WaitingForNode, Note: reason.Note{Cause: reason.Unconfirmed(job, until)}}, until
+		return &Stuck{Reason: reason.WaitingForNode, Note: reason.Note{Cause: reason.EndUnreported(job, until)}}, until
 	}
 	t, at := stuckTerminating(pod, now)
 	if t != nil {

@@ -36,9 +36,9 @@ func StartTime(pods []*corev1.Pod) metav1.Time {
 	return metav1.Time{}
 }
 
-// AnyUnkept reports whether a pod of a run that has not ended lacks our finalizer. It is removed
-// only from pods that have ended.
-func AnyUnkept(pods []*corev1.Pod) bool {
+// AnyWithoutFinalizer reports whether a pod of a run that has not ended lacks our finalizer. The
+// dispatcher removes it only from pods that have ended.
+func AnyWithoutFinalizer(pods []*corev1.Pod) bool {
 	return slices.ContainsFunc(pods, func(pod *corev1.Pod) bool {
 		ended := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 		return !ended && pod.DeletionTimestamp == nil && !HasFinalizer(pod)

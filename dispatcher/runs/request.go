@@ -10,10 +10,11 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 )
 
-// Recorded returns what a Job asked for on behalf of a claim, by the annotations of the Job's pod,
-// and the PV that the Job was given with it: the skeleton of a provision, the real PV otherwise. Of
-// a batch only this claim's request is decoded: each of its claims asks at every look.
-func Recorded(annotations map[string]string, uid string) (contract.Request, *corev1.PersistentVolume, error) {
+// ReadRequest returns what a Job asked for on behalf of a claim, by the annotations of the Job's
+// pod. It also returns the PV that the Job was given with it: the skeleton of a provision, the real
+// PV otherwise. Of a batch only this claim's request is decoded: each of its claims asks at every
+// look.
+func ReadRequest(annotations map[string]string, uid string) (contract.Request, *corev1.PersistentVolume, error) {
 	request, i, n, err := contract.DecodeRequest([]byte(annotations[jobs.AnnRequest]), uid)
 	if err != nil {
 		return request, nil, err

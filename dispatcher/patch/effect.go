@@ -6,20 +6,20 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// Outcome is how a write ended.
-type Outcome int
+// Effect is how a write ended.
+type Effect int
 
-// The outcomes of a write.
+// The effects of a write.
 const (
-	Failed Outcome = iota // with an error
+	Failed Effect = iota // with an error
 	Written
 	Changed // the object has changed since it was observed: the watch enqueues the UID
 	Deleted // the object no longer exists: the watch enqueues the UID
 )
 
-// OutcomeOf returns whether a write met a conflict or a missing object. It returns every other
+// EffectOf returns whether a write met a conflict or a missing object. It returns every other
 // error, with what was tried.
-func OutcomeOf(err error, format string, args ...any) (Outcome, error) {
+func EffectOf(err error, format string, args ...any) (Effect, error) {
 	switch {
 	case err == nil:
 		return Written, nil

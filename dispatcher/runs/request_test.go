@@ -12,7 +12,7 @@ import (
 
 func TestRecordedReadsBackWhatWasBuilt(t *testing.T) {
 	p := fixture.Provision(fixture.Config(t, "Delete", nil), fixture.Claim())
-	request, pv, err := runs.Recorded(fixture.Build(t, p).Spec.Template.Annotations, fixture.UID)
+	request, pv, err := runs.ReadRequest(fixture.Build(t, p).Spec.Template.Annotations, fixture.UID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +33,7 @@ func TestRecordedReadsBackWhatWasBuilt(t *testing.T) {
 		"another version":                  requestFile("v2", "delete", ours, "{}"),
 		"another verb":                     requestFile("v1", "x", ours, "{}"),
 	} {
-		if _, _, err := runs.Recorded(broken, fixture.UID); err == nil {
+		if _, _, err := runs.ReadRequest(broken, fixture.UID); err == nil {
 			t.Errorf("%s was read without an error", name)
 		}
 	}

@@ -15,29 +15,30 @@ const (
 	keepFailed = time.Hour
 )
 
-// MaxKept is how many failed Jobs of a class are kept for the whole time. When the storage is down,
-// thousands of runs fail in an hour for one reason, and each Job with its pod is in the memory of
-// every replica. A person does not read more than these.
-const MaxKept = 50
+// MaxHistory is how many failed Jobs of a class are kept for the whole time, as its history. When
+// the storage is down, thousands of runs fail in an hour for one reason, and each Job with its pod
+// is in the memory of every replica. A person does not read more than these.
+const MaxHistory = 50
 
-// KeepFor returns how long after its end a Job is to be kept that is released now. many is set if
-// MaxKept failed Jobs of its class are kept. Kubernetes counts from the end, so a Job that was held
-// for long would expire before a person could look at it. A Job whose pod may still run is what
-// keeps the next run from being launched: it is kept for longer than that, however many there are.
-func KeepFor(out Outcome, now time.Time, succeeded, many bool) time.Duration {
+// KeepFor returns how long after its end a Job is to be kept that is released now. full is set if
+// MaxHistory failed Jobs of its class are kept. Kubernetes counts from the end, so a Job that was
+// held for long would expire before a person could look at it. A Job whose pod may still run is
+// what keeps the next run from being launched: it is kept for longer than that, however many there
+// are.
+func KeepFor(out Outcome, now time.Time, succeeded, full bool) time.Duration {
 	keep := keepFailed
 	switch {
 	case succeeded:
 		keep = keepDone
-	case many && out.MayRunUntil.IsZero():
+	case full && out.MayRunUntil.IsZero():
 		keep = keepMany
 	}
 	return max(keep+max(now.Sub(out.Finished), 0), keepDone+out.MayRunUntil.Sub(out.Finished))
 }
 
-// IsKept reports whether a Job is kept for the whole time that a failed one is: it is the record of
-// no claim any more.
-func IsKept(job *batchv1.Job) bool {
+// IsHistory reports whether a Job is kept for the whole time that a failed one is: it is the record
+// of no claim any more.
+func IsHistory(job *batchv1.Job) bool {
 	ttl := job.Spec.TTLSecondsAfterFinished
 	return ttl != nil && !IsRecord(job) && time.Duration(*ttl)*time.Second >= keepFailed
 }
