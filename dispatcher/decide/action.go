@@ -21,7 +21,7 @@ type traits struct {
 	run string
 	// safe is set if it does no harm when the facts that it was decided on are a little old.
 	safe bool
-	// holdsGate is set if a gated run waits for it. Any other action says that the run is not
+	// gateWaits is set if a gated run waits for it. Any other action says that the run is not
 	// wanted now.
 	gateWaits bool
 	// onJob is set if it is a write on the Job of the run or on its pod.
@@ -169,10 +169,8 @@ type SetFinalizer struct {
 type DeletePV struct{}
 
 // SetResizeStage writes how far a resize is. The PV says ResizeStored, by the size that Run has
-// made its volume. The claim's status says the others: ResizeInProgress before the first run for it
-// starts, ResizeInfeasible when Run reported that the volume cannot have that size,
-// ResizeLeftToNode when the volume has the size and its file system does not, ResizeNone when the
-// claim has the size.
+// made its volume. The claim's status says the other stages, and nothing for ResizeNone. Run is
+// also the one that reported ResizeInfeasible.
 type SetResizeStage struct {
 	To  ResizeStage
 	Run Run

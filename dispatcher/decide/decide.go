@@ -8,10 +8,10 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 )
 
-// Decide returns the one thing to do next. No record is released of a run whose container may still
-// be running: nothing else knows of that when the Job no longer exists. The memory of a pod that was
-// deleted by force once went with its Job, which was being deleted, and a delete ran beside the
-// provision (TestDeleteWaitsForAProvisionWhosePodWasDeletedByForce).
+// Decide returns the one thing to do next. It releases no record of a run whose container may still
+// be running: when the Job no longer exists, nothing else knows of that container. A pod that was
+// force-deleted was once forgotten with its Job, and a delete ran beside the provision
+// (TestDeleteWaitsForAProvisionWhosePodWasDeletedByForce).
 func Decide(v View) Action {
 	action := firstOf(v, beforeGate, confirmRun, decideNext)
 	if release, releases := action.(ReleaseRecord); releases && v.mayStillRun(&release.Run) {
@@ -68,9 +68,9 @@ func decideVolume(v View) Action {
 	return v.rest("nothing to do for the claim")
 }
 
-// leaveNewer leaves a UID alone as long as it has a Job that a later dispatcher has written: what
-// that knows of the claim and this one does not could be a volume. A Job that is no record any more
-// expires, and is not reported.
+// leaveNewer leaves a UID alone as long as it has a Job that a later dispatcher has written. What
+// that one knows of the claim, and this one does not, could be a volume. A Job that is a record no
+// more expires, and is not reported.
 func leaveNewer(v View) Action {
 	r := v.newest(func(r *Run) bool { return r.Newer && (r.Held || r.State() < RunEnded) })
 	switch {
@@ -83,12 +83,11 @@ func leaveNewer(v View) Action {
 	}
 }
 
-// keepVolume keeps the volume of a UID that another PV may stand for, also when that no longer
-// exists: an administrator who keeps a volume under another PV may delete that PV, too, and the
-// volume stays, as Kubernetes says of the policy Retain. The UID's own PV gets that policy. Where
-// that proves nothing, does not exist or is kept from its claim, the PV that may stand for the
-// volume is noted on the record of the newest provision. A volume that a done run has deleted needs
-// neither.
+// keepVolume keeps the volume of a UID that another PV may stand for, also when that PV no longer
+// exists. An administrator may keep a volume under another PV, and delete that one, too: as
+// Kubernetes says of the policy Retain, the volume stays. The UID's own PV gets that policy. If it
+// proves nothing, does not exist or is a retained mismatch, the PV that may stand for the volume is
+// noted on the record of the newest provision. A volume that a done run has deleted needs neither.
 func keepVolume(v View) Action {
 	switch p := v.NewestHeld(contract.Provision); {
 	case isDone(v.reclaimRun()):
@@ -102,8 +101,8 @@ func keepVolume(v View) Action {
 	}
 }
 
-// needsNote reports whether another PV may stand for the volume, or the UID's own may that proves
-// nothing, or that is kept from its claim.
+// needsNote reports whether another PV may stand for the volume, or the UID's own PV proves nothing
+// or is a retained mismatch.
 func (v View) needsNote() bool {
 	return v.Volume.State == Unproven || v.Volume.State == Foreign || v.isRetainedMismatch() || v.WhyRival != "" && !v.Volume.Proven()
 }
@@ -118,7 +117,8 @@ func (v View) isRetainedMismatch() bool {
 // record is held until it can: the rival may be noted only there.
 func (v View) isKeepingRefused() bool { return v.WhyRival != "" && v.IsRefused(KeepVolume{}) }
 
-// freeMisnamed frees a rival that is to go, unless its note could not be written on the record.
+// freeMisnamed removes our finalizer from the UID's PV of another name, unless its note could not
+// be written on the record.
 func freeMisnamed(v View) Action {
 	if p := v.NewestHeld(contract.Provision); !v.Misnamed || p != nil && v.IsRefused(KeepVolume{Run: *p}) {
 		return nil
@@ -134,10 +134,10 @@ func removePodFinalizer(v View) Action {
 	return v.unlessRefused(RemovePodFinalizer{})
 }
 
-// recordOutcome records what happened to a run that has ended. It comes before everything
-// that depends on the outcome, since the run's pod may be deleted at any time. A record that is
-// released stays so: a webhook took off the outcome that was written with the release, and a volume
-// whose PV had been retained and deleted by hand was once undone
+// recordOutcome records what happened to a run that has ended. It comes before everything that
+// depends on the outcome, since the run's pod may be deleted at any time. A released record stays
+// released. A webhook once removed the outcome that was written with the release, and a volume was
+// undone whose PV had been retained and deleted by hand
 // (TestAnOutcomeThatIsTakenOffUndoesNoRetainedVolume).
 func recordOutcome(v View) Action {
 	for _, r := range v.Runs {
@@ -188,11 +188,10 @@ func (v View) isReleasedWith(r Run, success bool) bool {
 	}
 }
 
-// isEarlierOnRecord reports whether an earlier provision is on record. Its record is released first. One
-// under another revision was once left alone with the PV of a later run, whose Job had expired while no
-// dispatcher ran, and the PV was taken for forged, by its revision
-// (TestDeathAtAnyWriteLeavesNoPVInDoubt). And a later Job can outlive only those whose expiry is
-// known.
+// isEarlierOnRecord reports whether an earlier provision is on record. Its record is released
+// first. Left beside the PV of a later run, it made that PV look forged, by its revision: the later
+// Job had expired while no dispatcher ran (TestDeathAtAnyWriteLeavesNoPVInDoubt). And a later Job
+// can outlive only those whose expiry is known.
 func (v View) isEarlierOnRecord(r Run) bool {
 	return slices.ContainsFunc(v.Runs, func(o Run) bool { return o.Verb == r.Verb && o.Held && o.Number < r.Number })
 }
@@ -207,9 +206,9 @@ func (v View) whyLeftBehind(r *Run) string {
 }
 
 // forgetRecord releases the records that an administrator has given up, by an annotation on the Job
-// of the newest of them: what an older run may have made is the same volume. As long as an unproven
-// PV exists the record of a provision is held all the same: without it the PV is believed, and its
-// volume would be deleted with the claim, as the PV says.
+// of the newest of them. What an older run may have made is the same volume. As long as an unproven
+// PV exists, the record of a provision is still held. Without it the PV is believed, and its volume
+// would be deleted with the claim, as the PV says.
 func forgetRecord(v View) Action {
 	if r := v.newest(func(r *Run) bool {
 		believed := r.Verb == contract.Provision && v.Volume.State == Unproven
@@ -230,11 +229,11 @@ func (v View) isForgotten(p *Run) bool {
 // the PV.
 
 // createDescribed creates the PV that is on record as described, whatever has become of the claim
-// and its config: another leader may be about to create it, and the claim would be bound to a
+// and its config. Another leader may be about to create it, and the claim would be bound to a
 // volume that was undone meanwhile. A volume that is not needed any more is reclaimed by its PV.
-// Once the PV exists it is the record: it would be created once more after it was deleted. A Job
-// that is being deleted vanishes with its record, so older records go before it: without it they
-// name another revision than the PV, which was once taken for forged
+// Once the PV exists it is the record: beside another one it would be created once more after it
+// was deleted. A Job that is being deleted vanishes with its record, so older records are released
+// before it. They may name another revision than the PV, which was once taken for forged
 // (TestJobsThatExpireAtOnceLoseNothing).
 func createDescribed(v View) Action {
 	for i := range v.Runs {
@@ -257,10 +256,10 @@ func (v View) hasDescribed(r *Run) bool {
 	return r.Described != "" && v.isRecord(r) && r.WhyNoPV == "" && v.undoRun(r) == nil && (last == nil || last.Number <= r.Number)
 }
 
-// publishResult keeps the result of the newest provision on the claim as long as there is its Job.
-// A success is written once the claim is bound, in a burst somewhat later, and a failure once the
-// PV controller has asked for a volume: a write before that meets the PV controller's own, which
-// then reports a failure to the claim's user.
+// publishResult keeps the result of the newest provision on the claim as long as its Job exists. A
+// success is written once the claim is bound, in a burst somewhat later. A failure is written once
+// the PV controller has asked for a volume. An earlier write would meet the PV controller's own,
+// which then reports a failure to the claim's user.
 func publishResult(v View) Action {
 	p, success := v.Newest(contract.Provision), v.Volume.State == Fits
 	switch {
@@ -271,10 +270,10 @@ func publishResult(v View) Action {
 	return nil
 }
 
-// releaseSuperseded releases the record of an older Job when its successor has been confirmed: one
-// that never ran is no record. It also releases the record of an undo, of the delete of a PV that
-// no longer exists, when a later provision has been confirmed, and that of a run that never ran
-// when there is another.
+// releaseSuperseded releases the records that a later run has replaced. A run that never ran is
+// replaced by any later one of its verb, every other run by one that has been confirmed. When a
+// later provision has been confirmed, it also releases the record of an undo, and of the delete of
+// a PV that no longer exists.
 func releaseSuperseded(v View) Action {
 	if r := v.newest(func(r *Run) bool { return v.isRecord(r) && r.State() >= RunEnded && v.isSuperseded(*r) }); r != nil {
 		return ReleaseRecord{Run: *r}
@@ -358,10 +357,10 @@ func (v View) reclaimRun() *Run {
 // isDone reports whether a run exists and its verdict is Done.
 func isDone(r *Run) bool { return r != nil && r.Outcome.Verdict == contract.Done }
 
-// A write that was refused a moment ago is passed over where nothing that is safe depends on it, so
-// that the claim is served all the same: a policy on old Jobs once kept a claim from its next
-// attempt for ever (TestRetriesGoOnWhereAPolicyKeepsOldRecords). Any other write is decided on
-// again, and tried again when the refusal is a minute old.
+// A write that was refused a moment ago is skipped where no later step relies on it, and the next
+// rule decides. A policy on old Jobs once kept a claim from its next attempt for ever
+// (TestRetriesGoOnWhereAPolicyKeepsOldRecords). Any other write is decided on again. All are tried
+// again when the refusal is a minute old.
 
 // WriteOf names the write of an action, by the kind of the action and its run.
 func WriteOf(a Action) string {

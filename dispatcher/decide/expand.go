@@ -61,10 +61,9 @@ func (v View) IsInfeasibleWithoutRun() bool {
 	return v.Resize == ResizeInfeasible && (e == nil || !saysNotGrown(e.Outcome.Verdict))
 }
 
-// saysNotGrown reports whether a verdict of an expand says that this run has not grown the volume,
-// which is smaller than the size: it cannot have the size, or there is no room for it. Another
-// request takes effect then. After any other verdict the storage may have begun, and a quota counts
-// the size (sizeFor in observe).
+// saysNotGrown reports whether a verdict of an expand says that this run has not grown the volume:
+// it cannot have the size, or there is no room for it. Another request takes effect then. After any
+// other verdict the storage may have begun, and a quota counts the size (sizeFor in observe).
 func saysNotGrown(verdict contract.Verdict) bool {
 	return verdict == contract.BadRequest || verdict == contract.NoCapacity
 }

@@ -179,7 +179,7 @@ func awaitGate(v View, r Run) Action {
 	return ReportProblem{Problem: p, Until: until}
 }
 
-// unconfirmedRun returns the run whose container may still be running without a report from its
+// unreportedRun returns the run whose container may still be running without a report from its
 // node. Of several it is one whose node is lost, or else the one with the latest deadline. It
 // returns nil if there is none.
 func (v View) unreportedRun() *Run {
@@ -255,7 +255,7 @@ func handleStuck(v View, r Run) Action {
 }
 
 // isDeleteRevoked reports whether the reason of a delete no longer exists before a container of it
-// has started: its volume is to be kept, is in use, or may be that of another PV. Such a Job is
+// has started. Its volume is to be kept, is in use, or may be that of another PV. Such a Job is
 // cancelled with all that it was to delete, since what its container is given cannot be changed any
 // more. A gated one is judged by confirmRun. A pod that waited for its image once deleted a volume
 // that had been set to Retain and bound again meanwhile
@@ -283,8 +283,9 @@ func (v View) Rescued() (all []Run) {
 	return all
 }
 
-// ForJob returns what a claim says about a Job. The write that keeps a volume may hang, or fail, while the
-// pod that deletes this volume starts: such a delete is cancelled beside that write, and not after it.
+// ForJob returns what a claim says about a Job. The write that keeps a volume may hang, or fail,
+// while the pod that deletes this volume starts. So such a delete is cancelled beside that write,
+// and not after it.
 func ForJob(v View, job string) Action {
 	action := Decide(v)
 	if _, keeps := action.(KeepVolume); keeps {

@@ -12,10 +12,10 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 )
 
-// provisionClaim launches a provision, or the next one. Under another revision,
-// on another node or for another request than before, it first undoes what the earlier run may have
-// made: an image publishes what it finds of the claim, and a claim that asked for a clone after its
-// first attempt once got the empty volume of that (TestEmptyVolumeOfAnEarlierAttemptIsNoClone).
+// provisionClaim launches a provision, or the next one. If the revision, the node or the request
+// has changed, it first undoes what the earlier run may have made, since an image publishes what it
+// finds of the claim. A claim that asked for a clone after its first attempt once got the empty
+// volume of that attempt (TestEmptyVolumeOfAnEarlierAttemptIsNoClone).
 func provisionClaim(v View) Action {
 	p := v.Newest(contract.Provision)
 	if action := rescheduleClaim(v, p); action != nil {
@@ -57,9 +57,9 @@ func (v View) nextNumber() int {
 
 // rescheduleClaim returns a claim to the scheduler if its node cannot serve it (announced,
 // unscheduled), once what was made there has been undone. It returns nil if the claim keeps its
-// node. The scheduler may select the same node again. The run's Job records that the scheduler was
-// asked, so that the node is tried again at the usual pace, and the scheduler is asked only once a
-// run, unless another node may have room.
+// node. The scheduler may select the same node again. So the run's Job records that the scheduler
+// was asked, and the node is tried again at the usual pace. The scheduler is asked once a run, and
+// more often only if another node may have room.
 func rescheduleClaim(v View, p *Run) Action {
 	if v.Provision.Problem != nil || !v.Provision.NodeSelected {
 		return nil
@@ -93,10 +93,11 @@ func (t Target) whyNodeExcluded() string {
 	return t.ExcludedNode
 }
 
-// isNodeUnsuitable reports whether a run's node had no room for the volume, never started the run,
-// or is being drained, while nothing has changed since and the scheduler has not been asked. A run
-// tolerates the taint of a cordoned node: one that a drain had evicted was once made again there, and
-// the claim's pod followed (TestAClaimLeavesANodeThatIsDrained).
+// isNodeUnsuitable reports whether the claim is to leave the node of its run: the node had no room
+// for the volume, never started the run, or is being drained. Nothing has changed since, and the
+// scheduler has not been asked. A run tolerates the taint of a cordoned node: one that a drain had
+// evicted was once made again there, and the claim's pod followed
+// (TestAClaimLeavesANodeThatIsDrained).
 func isNodeUnsuitable(p *Run, t Target) bool {
 	full := p.Outcome.Verdict == contract.NoCapacity
 	never := p.Outcome.Verdict == contract.NotStarted && t.OnSelectedNode
@@ -171,8 +172,8 @@ func (v View) returnClaim(p, full *Run) Action {
 }
 
 // returnWithoutRun returns a claim to the scheduler that came back to a full node. The scheduler
-// knows nothing of the storage, so it may select the full node any number of times: each further
-// return waits twice as long, and the node is tried again when it is due.
+// knows nothing of the storage, so it may select that node any number of times. Each further return
+// waits twice as long, and the node is tried again when it is due.
 func (v View) returnWithoutRun(p, full *Run) Action {
 	due := p.Returns.At.Add(Exponential(p.Returns.Count))
 	switch {

@@ -39,7 +39,7 @@ func releaseProven(v View, p *Run) Action {
 	return ReleaseRecord{Run: *p}
 }
 
-// isToBeShown reports whether a Job that is being deleted is held for its result: the claim will be
+// isToBeShown reports whether a Job that is being deleted is held for its result. The claim will be
 // bound, and nothing could write the result after the Job no longer exists. Only the result of the
 // newest provision is ever written (publishResult).
 func (v View) isToBeShown(p *Run) bool {
@@ -71,9 +71,9 @@ func freeUnproven(v View) Action {
 	return nil
 }
 
-// releaseRetained removes our finalizer from a PV with the policy Retain. The record of its
-// provision goes before, or is noted and held: an administrator may delete the PV to keep the
-// volume, which was once undone then, although a claim had been bound to it
+// freeRetained removes our finalizer from a PV with the policy Retain. Before that, the record of
+// its provision is released, or is noted and held. An administrator may delete the PV to keep the
+// volume. It was once undone then, although a claim had been bound to it
 // (TestAVolumeIsKeptWhoseUnprovenPVWasRetainedAndDeleted).
 func freeRetained(v View) Action {
 	if vol := v.Volume; !vol.HasFinalizer || vol.PolicyDelete || v.isReleaseRefused() {
@@ -89,7 +89,7 @@ func freeRetained(v View) Action {
 	case unnoted, v.Claim.Abandoned():
 		return ReleaseRecord{Run: *p, LeftBehind: reason.LeftRetained}
 	default:
-		// The record of a claim that waits is held, with the note that keeps the volume: a thief of
+		// The record of a claim that waits is held, with the note that keeps the volume. A thief of
 		// the pod's token once wrote a second PV, which was believed
 		// (TestRevisionOfItsOwnIsNotWhatTheSecondForgedPVNames).
 		return v.freeUnlessBinding()
@@ -97,8 +97,8 @@ func freeRetained(v View) Action {
 }
 
 // isRecordNeeded reports whether the record of a retained PV's provision must stay, and our
-// finalizer with it. Either the note that keeps the volume could not be written, or only the record
-// contradicts the PV: without it the volume would be grown, or deleted once the PV's policy is
+// finalizer with it: the note that keeps the volume could not be written, or only the record
+// contradicts the PV. Without it the volume would be grown, or deleted once the PV's policy is
 // Delete.
 func (v View) isRecordNeeded(p *Run) bool {
 	if p.Rival == "" && v.isRetainedMismatch() {
@@ -119,8 +119,9 @@ func (v View) freeUnlessBinding() Action {
 	return v.unlessRefused(SetFinalizer{Remove: true, NeedsLive: !v.Volume.RecordReleased, LeftBehind: v.whyRivalKeeps()})
 }
 
-// whyRivalKeeps returns why the volume stays of a terminating PV that is retained since another may
-// stand for its volume, or nothing: that PV goes, and its policy cannot be set to Delete again.
+// whyRivalKeeps returns why the volume of a terminating PV stays: the PV is retained since another
+// may stand for its volume, and its policy cannot be set to Delete again. Of any other PV it
+// returns nothing.
 func (v View) whyRivalKeeps() string {
 	if !v.Volume.Terminating {
 		return ""
@@ -137,8 +138,8 @@ func (v View) isReleaseRefused() bool {
 	})
 }
 
-// whyUnprovenStays returns why the volume of an unproven PV stays in the storage, or nothing while
-// its provision is on record: that is undone, or its own event says why it is not.
+// whyUnprovenStays returns why the volume of an unproven PV stays in the storage. It returns
+// nothing while its provision is on record: that is undone, or its own event says why it is not.
 func (v View) whyUnprovenStays() string {
 	if v.NewestHeld(contract.Provision) != nil {
 		return ""
@@ -187,9 +188,9 @@ func (v View) reportUnclaimed(why string) Action {
 }
 
 // replaceVolume decides about a pending claim whose PV exists and can never be bound to it
-// (StateMismatched). A PV that was never bound is deleted with its volume, and itself when that run is
-// confirmed: it is taken from its claim first, so that no claim is bound to it. Once it is deleted the
-// next attempt may do better. As long as it exists, every attempt only finds it there.
+// (StateMismatched). A PV that was never bound is deleted with its volume. The confirmation of that
+// run takes the PV from its claim, so that no claim is bound to it, and deletes it. The next
+// attempt may do better after that. As long as the PV exists, every attempt only finds it there.
 func replaceVolume(v View) Action {
 	vol := v.Volume
 	if action := freeRetained(v); action != nil {
@@ -219,9 +220,9 @@ func (v View) isDeletedUnbound() bool {
 }
 
 // IsDeleteBegun reports whether a run may delete the volume of a PV that is being deleted, or may
-// have deleted a part of it: no claim is to have that any more. A run that never started may have
-// been cancelled since the PV was given to another claim, and what waits for its confirmation
-// beside a PV that was deleted by hand has not begun.
+// have deleted a part of it. No claim is to have that volume any more. A run that never started may
+// have been cancelled since the PV was given to another claim. And one that still waits for its
+// confirmation, beside a PV that was deleted by hand, has not begun.
 func (v View) IsDeleteBegun() bool {
 	return v.Volume.Terminating && slices.ContainsFunc(v.Runs, func(r Run) bool {
 		if r.Verb != contract.Delete || r.Volume == "" || r.Volume != v.Volume.UID {
@@ -255,9 +256,9 @@ func reclaimVolume(v View) Action {
 	}
 }
 
-// freeReclaimed removes our finalizer from a PV whose volume is deleted, or left behind for a reason. As
-// long as the outcome of a provision could not be written, the PV stays: without it that Job says that
-// the PV is to be created, and the Job of the delete may have expired by then
+// freeReclaimed removes our finalizer from a PV whose volume is deleted, or left behind for a
+// reason. As long as the outcome of a provision could not be written, the PV stays. Without it that
+// Job says that the PV is to be created, and the Job of the delete may have expired by then
 // (TestAnOutcomeThatIsTakenOffCreatesNoPVOfADeletedVolume).
 func (v View) freeReclaimed(left string) Action {
 	if slices.ContainsFunc(v.Runs, func(r Run) bool {

@@ -121,9 +121,9 @@ func (v View) reportProblem(p Problem) Action {
 	}
 }
 
-// rest waits until something changes. It waits until a time when the success of a batch may be
-// written on the claim, which neither a resize nor a change of policy waits for, and reports a pod
-// that its Job has left behind.
+// rest waits until something changes. If the success of a batch is still to be written on the
+// claim, it waits until that time, for which neither a resize nor a change of policy waits. It
+// reports a pod that its Job has left behind.
 func (v View) rest(why string) Action {
 	switch p := v.Newest(contract.Provision); {
 	case p != nil && !p.Published && v.Volume.State == Fits && v.Claim == ClaimBound:
@@ -170,8 +170,8 @@ func (v View) holdLaunches() Action {
 // Of the Jobs that cannot start for the same reason, with the same config revision and on the same
 // nodes, the oldest is kept: the probe. The others are cancelled, and their claims wait behind the
 // probe until it has started or has ended. A reason that a kubelet gives is one for each node. A
-// claim that has had no such Job is launched all the same: the reason may lie in the probe's own
-// request, and no other claim is to wait for that.
+// claim that has had no such Job is still launched. The reason may lie in the probe's own request,
+// and no other claim is to wait for that.
 
 // mayLaunch reports whether a run has a slot and waits behind no other.
 func (t Target) mayLaunch(await AwaitSlot) bool { return t.HasSlot && await.Behind == nil }
@@ -206,8 +206,8 @@ func (v View) dueAfter(r *Run, t Target) time.Time {
 }
 
 // failuresUntil returns after how many failures the backoff of a run is. A change of the request
-// begins a new count of attempts, and no new backoff: the Jobs of the earlier ones, which are kept
-// for an hour, are counted as well. Another config revision begins both.
+// begins a new count of attempts, and no new backoff. So the Jobs of earlier requests, which are
+// kept for an hour, are counted as well. Another config revision begins both.
 func (v View) failuresUntil(r *Run) int {
 	if r.Verb == contract.Delete {
 		return r.Attempt // an undo after each of several attempts is not one that fails
@@ -252,7 +252,7 @@ func nextAttempt(last *Run) int {
 }
 
 // mayBatch reports whether a run may share its Job: no run has reported anything about the request
-// yet, and what an earlier one may have made for a claim is looked for alone.
+// yet. What an earlier run may have made for a claim is looked for alone.
 func mayBatch(launch Launch, last *Run) bool {
 	return !launch.Undo && !launch.NeverBound && (last == nil || last.Outcome.Verdict == contract.NotStarted) && (launch.Verb != contract.Provision || launch.NothingBefore)
 }
@@ -306,7 +306,7 @@ const (
 )
 
 // pauseAfter returns how long to wait after a run that ended with a verdict, if nothing has changed
-// since. failures is how many runs of its verb have failed, number is how many there were.
+// since. The count failures is that of failed runs of its verb, and number that of all.
 func pauseAfter(verdict contract.Verdict, failures, number int) time.Duration {
 	switch verdict {
 	case contract.BadConfig, contract.BadRequest:

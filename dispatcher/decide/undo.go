@@ -36,9 +36,10 @@ func undoProvision(v View, p *Run) Action {
 	}
 }
 
-// DeleteFails reports whether the newest run that has ended of those that delete this PV's volume, or
-// undo the newest provision, has failed twice at least: its image, its script or its pod may be what
-// is wrong, rather than the storage. What earlier ones did says nothing of a volume in use.
+// DeleteFails reports whether the deletes of this PV's volume, or the undos of the newest
+// provision, have failed twice at least, by the newest one that has ended. Its image, its script or
+// its pod may be what is wrong, rather than the storage. What earlier ones did says nothing of a
+// volume in use.
 func (v View) DeleteFails() bool {
 	if v.Volume.Proven() && v.Volume.Use == InUse {
 		return false
@@ -47,8 +48,9 @@ func (v View) DeleteFails() bool {
 	return d != nil && hasFailedTwice(d)
 }
 
-// ExpandFails reports whether the newest expand of a volume in use has failed twice at least, or has
-// failed under another revision than the volume's, as it runs once it has failed so often.
+// ExpandFails reports whether the newest expand of a volume in use has failed twice at least, or
+// has failed under another revision than the volume's. An expand runs under that one once it has
+// failed so often.
 func (v View) ExpandFails(revision string) bool {
 	e := v.newest(func(r *Run) bool { return r.Verb == contract.Expand && r.State() >= RunEnded })
 	return v.Volume.Proven() && v.Volume.Use == InUse && e != nil && (hasFailedTwice(e) || hasFailed(e) && e.Revision != revision)
@@ -78,8 +80,8 @@ func (v View) madeNothing(p *Run) bool {
 	return p.NothingBefore && p.Outcome.Verdict.MadeNothing() || isDone(v.undoRun(p))
 }
 
-// whyNotUndone returns why what a run may have made stays in the storage, or nothing: its node no
-// longer exists and the config gives its volumes up, its image cannot delete, or its record says so.
+// whyNotUndone returns why what a run may have made stays in the storage, or nothing. Its config
+// gives it up with its node, its image cannot delete, or its record says so.
 func (v View) whyNotUndone(p *Run) string {
 	if why := v.whyReleased(p); why != "" {
 		return why

@@ -17,7 +17,7 @@ type View struct {
 	// another client's write comes between.
 	Unasked bool
 	Volume  Volume
-	// Rival is why the UID's volume may be in use by another PV, which may no longer exist. It is
+	// WhyRival is why another PV, which may no longer exist, may use the UID's volume. It is
 	// usually empty.
 	WhyRival string
 	// Misnamed is set if a PV of the UID under another name has our finalizer, which keeps nothing,
@@ -33,9 +33,9 @@ type View struct {
 	// volume would be expanded. Expand's Hash is the size.
 	Resize ResizeStage
 	Expand Target
-	// Contested is set if Jobs of the UID may be in more than one namespace, whose watches have no
-	// common order, or if the PV's claimRef names another claim than the one of the UID, or its
-	// phase is Failed, so that the phase proves nothing about the claim.
+	// Contested is set if the caches prove nothing about the claim. Jobs of the UID may be in
+	// several namespaces, whose watches have no common order. Or the PV's phase may be about
+	// another claim: its claimRef names another, or it is Failed.
 	Contested bool
 	// OrphanPod is set if a pod that has ended is kept although its Job no longer exists.
 	OrphanPod bool
@@ -45,9 +45,9 @@ type View struct {
 	// Refused names the writes that were refused a moment ago, or that the object did not show
 	// afterwards, by WriteOf.
 	Refused []string
-	// NotBefore is when a run may be launched after one that was cancelled when it was to be
-	// confirmed, NoReturnBefore when the claim may be returned again to the scheduler from an
-	// excluded node, each zero for at once.
+	// NotBefore is when a run may be launched after one was cancelled at its gate. NoReturnBefore
+	// is when the claim may be returned again to the scheduler from an excluded node. Each is zero
+	// for at once.
 	NotBefore, NoReturnBefore time.Time
 }
 
@@ -76,8 +76,8 @@ type Volume struct {
 	State State
 	Use   Use
 	UID   string // the PV's own
-	// Why is why the PV does not prove the provision, or why its claim can never be bound to it, or
-	// why it is not known whose it is now that its claim no longer needs it.
+	// Why is what is wrong with the PV: it does not prove the provision, its claim can never be
+	// bound to it, or it is not known whose it is now that its claim no longer needs it.
 	Why          string
 	PolicyDelete bool // its reclaim policy is Delete
 	HasFinalizer bool // carries our finalizer
@@ -129,9 +129,8 @@ type Run struct {
 	Created time.Time
 	// Unfinished is set if a pod of the run may still run.
 	Unfinished bool
-	// Gated is set if the run's pod waits for the dispatcher's confirmation. Confirmed is set from
-	// when that was begun: then the PVs are deleted of which the run deletes the volumes, and the gate
-	// goes last.
+	// Gated is set if the run's pod waits for the dispatcher's confirmation. Confirmed is set once
+	// that has begun: it deletes the PVs whose volumes the run deletes, and removes the gate last.
 	Gated, Confirmed bool
 	// OtherPod names another pod of the UID, of this or any Job, that may run. It is empty if there
 	// is none.
@@ -148,7 +147,7 @@ type Run struct {
 	// Forget is set if an administrator has given the record up, RetryNow if one asks for the next
 	// run at once.
 	Forget, RetryNow bool
-	// Refused is why the PV that the container describes cannot be created. It is empty if it can,
+	// WhyNoPV is why the PV that the container describes cannot be created. It is empty if it can,
 	// or if none is to be created.
 	WhyNoPV string
 	// Terminating is set if the Job has a deletionTimestamp, or has ended and expires as soon as its
@@ -159,10 +158,8 @@ type Run struct {
 	Stuck     *Problem
 	RecheckAt time.Time
 	Idle      bool
-	// Void is set if the run is to be cancelled, whatever it is for: waiting cannot help, another
-	// Job finds out when it would start, its gated pod has too little time left, what it clones is
-	// being deleted, its Job is being deleted, in the background, and its gated pod is not, or it has
-	// ended and its pod was replaced.
+	// Void is set if the run is to be cancelled whatever the claim needs. Package observe says why
+	// where it sets it.
 	Void bool
 	// Outcome of a run that has ended.
 	Outcome runs.Outcome
