@@ -39,11 +39,11 @@ func (b *Observer) observeAttachment(ctx context.Context, reader cluster.Reader,
 	return nil
 }
 
-// clonedProblem is that a run which clones the volume of a PV may be at work, or nil. An image that
-// copies files once ended with success while the source was being deleted under it
-// (TestSourceOfACloneStaysUntilTheCloneIsMade). The Jobs tell it before a delete is launched. The
-// pods prove it at its gate, as they prove that no other pod of its claims may run: a Job may have
-// been removed without its pod, or is not in the cache yet.
+// clonedProblem returns the problem that a run which clones the volume of a PV may be at work, or
+// nil. An image that copies files once ended with success while the source was being deleted under
+// it (TestSourceOfACloneStaysUntilTheCloneIsMade). Before a delete is launched, the Jobs show such
+// a run. A Job may have been removed without its pod, or is not in the cache yet. So at the gate of
+// the delete the pods prove it, as they prove that no other pod of its claims may run.
 func (b *Observer) clonedProblem(ctx context.Context, reader cluster.Reader, pv *corev1.PersistentVolume) (*decide.Problem, error) {
 	for _, job := range b.Caches.Jobs.By(cluster.BySourcePV, pv.Name) {
 		if runs.IsNewerRecord(job) {
@@ -89,9 +89,10 @@ func (b *Observer) observeSources(ctx context.Context, reader cluster.Reader, ru
 	return nil
 }
 
-// isBeingDeleted reports whether the volume of a PV is being deleted, or may have been. The cache that
-// shows the pod of a clone shows that of every older delete. A younger one sees the clone, and waits. Once
-// a delete may have ended the PV says so, which is read live for the claim that confirms.
+// isBeingDeleted reports whether the volume of a PV is being deleted, or may have been. The cache
+// that shows the pod of a clone shows that of every older delete. A younger delete sees the clone,
+// and waits. When a delete may have ended, the PV says so. It is read live for the claim that
+// confirms.
 func (b *Observer) isBeingDeleted(ctx context.Context, reader cluster.Reader, name string) (bool, error) {
 	for _, pod := range b.Caches.Pods.By(cluster.ByUID, strings.TrimPrefix(name, contract.PVName(""))) {
 		may, _, _, err := b.mayRun(ctx, reader, pod)

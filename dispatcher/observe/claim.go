@@ -118,7 +118,7 @@ func (o *Observation) ReportedFrom() time.Time {
 }
 
 // IsAsExpected reports whether a success is worth no event: the first run of a claim in a batch has
-// done what it was to do, as the claim and its annotations show. Events of a burst would cost the
+// done what it was to do. The claim and its annotations show that. Events of a burst would cost the
 // API server as many requests as all else.
 func (o *Observation) IsAsExpected(run decide.Run) bool {
 	first := !slices.ContainsFunc(o.View.Runs, func(r decide.Run) bool { return r.Verb == run.Verb && r.Name != run.Name })

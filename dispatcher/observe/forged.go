@@ -16,11 +16,11 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
-// observeForged finds the Jobs from which no PV is created, whatever they have on record. Whoever
-// may create Jobs in one config namespace once had the claim of a class bound to a volume of its
-// own, whose config is in another namespace: the Job said so
-// (TestNoPVIsCreatedFromAJobOfAnotherNamespaceThanItsConfigs). deploy/base/job-record-policy.yaml
-// refuses such a Job, where it is applied.
+// observeForged finds the Jobs from which no PV is created, whatever they have on record. A tenant
+// who may create Jobs in one config namespace can name in one the class and the config of another.
+// A claim of that class was once bound to a volume of the tenant's
+// (TestNoPVIsCreatedFromAJobOfAnotherNamespaceThanItsConfigs). Where
+// deploy/base/job-record-policy.yaml is applied, it refuses such a Job.
 func (b *Observer) observeForged(_ context.Context, _ cluster.Reader, o *Observation) error {
 	for _, r := range o.View.Runs {
 		if r.Described == "" {

@@ -30,7 +30,7 @@ type Hint struct {
 	UnseenFrom     time.Time
 	// Joined is set if the UID has joined the Job of another, and needs no slot of its own.
 	Joined bool
-	// ReleasedFor is the UID of the PV for which this dispatcher has released the record of a
+	// RecordReleasedOf is the UID of the PV for which this dispatcher has released the record of a
 	// provision.
 	RecordReleasedOf string
 	// Refused names the writes that were refused, or that the object did not show afterwards, by

@@ -53,11 +53,10 @@ func (b *Observer) observeKept(_ context.Context, _ cluster.Reader, o *Observati
 const timeUnit = time.Second
 
 // byAPIServer returns from when on a delete is due, as this clock has it. The API server writes
-// when a PV was released and when a Job was created, so a delete whose Job is older than the time
-// that is due was launched by a clock that is ahead. It is not due, and the next one is when as
-// much time has passed by any clock as the first was too early. A clock that is ahead by less than
-// that unit once had each delete launched twice
-// (TestAClockThatIsALittleAheadLaunchesADeleteOnce).
+// when a PV was released and when a Job was created. A delete whose Job is older than the time that
+// is due was launched by a clock that is ahead, and is not due. The next one is due when as much
+// time has passed, by any clock, as the first was too early. A clock that is ahead by less than
+// timeUnit once had each delete launched twice (TestAClockThatIsALittleAheadLaunchesADeleteOnce).
 func (o *Observation) byAPIServer(due time.Time) time.Time {
 	d := o.View.Newest(contract.Delete)
 	switch {
@@ -91,9 +90,9 @@ func (o *Observation) FullTrash(out runs.Outcome) (reason.Note, bool) {
 	return reason.FullTrash(Bytes(o.Trash.Bytes)), out.Verdict == contract.NoCapacity && o.Trash.Volumes > 0
 }
 
-// exceedsLimit reports whether the limit of the trash makes the delete of a PV's volume due. What is
-// beside it is what the cache shows: an older cache shows what was true at one time, since when the
-// PV has not changed (its delete is confirmed with its version).
+// exceedsLimit reports whether the limit of the trash makes the delete of a PV's volume due. What
+// is beside it is what the cache shows. An older cache shows what was true at one time, and the PV
+// has not changed since: its delete is confirmed with its version.
 func (b *Observer) exceedsLimit(pv *corev1.PersistentVolume, trash config.Trash) bool {
 	if trash.Limit == 0 {
 		return false

@@ -11,9 +11,9 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 )
 
-// Namespaces returns the namespaces in which a UID may have Jobs, as far as the caches show: the
-// dispatcher's --namespace, that of its claim's class, that of the revision that made its volume,
-// and those of the Jobs that were found.
+// Namespaces returns the namespaces in which a UID may have Jobs, as far as the caches show. These
+// are the dispatcher's --namespace and those of its claim's class, of the revision that made its
+// volume, and of the Jobs that were found.
 func (b *Observer) Namespaces(o *Observation) []string {
 	out := []string{b.Namespace}
 	if o.View.Claim == decide.ClaimPending {

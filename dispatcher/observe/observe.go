@@ -39,13 +39,13 @@ type Observation struct {
 	PV    *corev1.PersistentVolume
 	// Misnamed is a PV of the UID under another name, if our finalizer is to be removed from one.
 	Misnamed *corev1.PersistentVolume
-	// Rival names the PV that may stand for the UID's volume and proves no run, or did, empty for
-	// none.
+	// Rival names the PV that may stand for the UID's volume and proves no run, or did. It is empty
+	// if there is none.
 	Rival string
 	Jobs  map[string]*batchv1.Job  // by name
 	Pods  map[string][]*corev1.Pod // by the Job's name; without a name those whose Job no longer exists
-	// read are the Job and the pods of each run, in their order: two namespaces may have Jobs of one
-	// name. cached are the UID's pods as the cache showed them before the PV was read.
+	// read has the Job and the pods of each run, in their order: two namespaces may have Jobs of
+	// one name. cached has the UID's pods as the cache showed them before the PV was read.
 	read   []jobWithPods
 	cached []*corev1.Pod
 	// LeftPod is the pod of View.LeftPod, or nil. RecheckAt is when to look again for what nothing
@@ -144,9 +144,9 @@ func (o *Observation) apply(hint Hint) {
 }
 
 // readObjects reads the objects. The PV is read after the Jobs and the pods. Otherwise a run, or a
-// pod without a Job, could be seen as ended while the PV that it wrote a moment ago was missed.
-// Where the claim is, the Jobs say, and the PV only without them: a thief of the pod's token once
-// wrote another name into its claimRef, and the claim counted as one that no longer exists
+// pod without a Job, could be seen as ended while the PV that it wrote a moment ago was missed. The
+// Jobs say where the claim is, and the PV only without them. A thief of the pod's token once wrote
+// another name into the PV's claimRef, and the claim counted as one that no longer exists
 // (TestTheRecordIsHeldWhereAForgedPVNamesAnotherClaim).
 func (b *Observer) readObjects(ctx context.Context, reader cluster.Reader, o *Observation) (err error) {
 	if err = b.readRuns(ctx, reader, o); err != nil {
@@ -253,9 +253,9 @@ func (o *Observation) MayOrphanHaveLeft(pod *corev1.Pod) bool {
 	return len(jobs.UIDsOfPod(pod)) > 1 || o.PV == nil || o.PV.Annotations[contract.AnnRevision] != pod.Annotations[contract.AnnRevision]
 }
 
-// observeLost notes that a pod may run on a lost node although its Job's run has ended, as that of an
-// expand has with its container. A run that was launched then took a slot, waited at its gate until it
-// was cancelled, and was launched again, and with it the other claims of its batch.
+// observeLost notes that a pod may run on a lost node although its Job's run has ended, as that of
+// an expand has with its container. A run that was launched beside it would wait at its gate until
+// it is cancelled, and be launched again, and so would the other claims of its batch.
 func (b *Observer) observeLost(ctx context.Context, reader cluster.Reader, o *Observation, pod *corev1.Pod, job *batchv1.Job) error {
 	ended := func(r decide.Run) bool { return r.Name == job.Name && r.State() >= decide.RunEnded }
 	if !slices.ContainsFunc(o.View.Runs, ended) {

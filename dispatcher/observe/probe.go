@@ -29,9 +29,9 @@ type stuckJob struct {
 func (j stuckJob) sameCause() stuckJob { return stuckJob{start: j.start, cause: j.cause, node: j.node} }
 
 // probeInsteadOf returns the Job that is kept instead of one that cannot start, or nothing if this
-// one is kept. The oldest of each cause is kept, but the Jobs that are kept leave one slot of the
-// class to others if it has more than one, and those of one namespace leave half of them: a user
-// may select any node for a claim. Each holds a slot for each of its scripts.
+// one is kept. The oldest of each cause is kept. Those that are kept leave one slot of the class to
+// others if it has more than one. Those of one namespace leave half of them: a user may select any
+// node for a claim. Each holds a slot for each of its scripts.
 func (b *Observer) probeInsteadOf(job *batchv1.Job, stuck *runs.Stuck) string {
 	cause := stuck.Cause()
 	if cause == "" {

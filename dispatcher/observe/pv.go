@@ -37,9 +37,9 @@ func (b *Observer) observePV(ctx context.Context, reader cluster.Reader, o *Obse
 	return err
 }
 
-// stateOf returns what a PV says of the provision for a claim, which may not exist any more, and
-// why if that is not what it should. served are the config revisions of the runs, if one of them is
-// on record.
+// stateOf returns what a PV says of the provision for a claim, which may not exist any more. It
+// also returns what is wrong with the PV. served are the config revisions of the runs, if one of
+// them is on record.
 func (b *Observer) stateOf(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim, uid string, served []string) (decide.State, string) {
 	if pvs.OfAnotherProvisioner(pv.Annotations, b.Provisioner) { // two dispatchers would both expand one volume, and report on its claim
 		return decide.Foreign, fmt.Sprintf("the PersistentVolume %s belongs to the provisioner %s by its annotation %s, and this dispatcher serves %s",
@@ -91,11 +91,11 @@ func isOrphaned(ctx context.Context, reader cluster.Reader, pv *corev1.Persisten
 }
 
 // servedUnder returns the config revisions under which the claim was served, if one of its
-// provisions is on record. A PV that names another was not written by them: the run's pod writes
-// the PV, and whoever has its token could have a volume deleted or grown with the login of another
-// class. As long as no PV has proven the run its record is held, and says so. After that only
-// administrators change the annotation. Jobs that are released say nothing: some may have expired. The
-// last one is that of the newest run, which is named in the remedy.
+// provisions is on record. A PV that names another revision was not written by these runs. The
+// run's pod writes the PV, and whoever has its token could have a volume deleted or grown with the
+// login of another class. As long as no PV has proven the run its record is held, and says so.
+// After that only administrators change the annotation. Jobs that are released say nothing: some
+// may have expired. The last one is that of the newest run, which is named in the remedy.
 func (o *Observation) servedUnder() []string {
 	var served []string
 	held := false

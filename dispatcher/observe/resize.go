@@ -63,11 +63,11 @@ func statusOf(claim *corev1.PersistentVolumeClaim) corev1.ClaimResourceStatus {
 }
 
 // sizeFor returns the size that a claim's volume is to have. A size that was begun is reached or
-// refused before any other is tried, whatever the user requests meanwhile: the storage may have it
-// already, and nothing but the claim's status says so. A larger request once took its place there,
-// was refused, and a small one hid from the quota what the volume had
-// (TestALoweredRequestHidesNothingThatAFailedExpandHasGrown). external-resizer lets the operation
-// before finish, too (expandAndRecover in pkg/controller/expand_and_recover.go).
+// refused before any other is tried, whatever the user requests meanwhile. The storage may have
+// that size already, and only the claim's status names it. A larger request once took its place
+// there and was refused, and a small one then hid from the quota what the volume had
+// (TestALoweredRequestHidesNothingThatAFailedExpandHasGrown). The external-resizer lets the
+// operation before finish, too (expandAndRecover in pkg/controller/expand_and_recover.go).
 func sizeFor(claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) resource.Quantity {
 	begun := claim.Status.AllocatedResources.Storage()
 	if statusOf(claim) != corev1.PersistentVolumeClaimControllerResizeInfeasible && begun.Cmp(*pv.Spec.Capacity.Storage()) > 0 {

@@ -32,8 +32,9 @@ type Revision struct {
 }
 
 // ObserveRevision collects what decide needs to know of a stored config revision, or nil if it does
-// not exist. Before a revision is marked or deleted, the API server is asked as well (live): if the
-// caches of two leaders differed, one would add the mark as fast as the other removed it.
+// not exist. Before a revision is marked or deleted, the API server is asked as well (live).
+// Otherwise, if the caches of two leaders differ, one adds the mark as fast as the other removes
+// it.
 func (b *Observer) ObserveRevision(ctx context.Context, name string, live bool) (*Revision, error) {
 	stored := b.Caches.Revisions.Named(name)
 	if stored == nil {

@@ -54,7 +54,7 @@ func (o *Observation) observeNotedRival() {
 }
 
 // isGivenUp reports whether a PV of the UID under another name has our finalizer although that
-// keeps nothing: its policy is Retain, or an administrator has deleted it and no claim is bound to
+// keeps nothing. Its policy is Retain, or an administrator has deleted it and no claim is bound to
 // it.
 func isGivenUp(pv *corev1.PersistentVolume, uid string) bool {
 	carries := pv.Annotations[contract.AnnClaimUID]
@@ -92,9 +92,9 @@ func (b *Observer) otherPVs(ctx context.Context, reader cluster.Reader, o *Obser
 	return out, err
 }
 
-// mayHaveMadeSince returns when the first provision was created that may have made something,
-// whatever its verdict; zero: none may have. A PV by hand for the volume of a run that failed is as
-// much in use as one that the run wrote.
+// mayHaveMadeSince returns when the first provision was created that may have made something, zero
+// if none may have. Its verdict does not count: a PV by hand for the volume of a run that failed is
+// as much in use as one that the run wrote.
 func (o *Observation) mayHaveMadeSince() time.Time {
 	var since time.Time
 	for _, r := range o.View.Runs {

@@ -61,12 +61,11 @@ func (b *Observer) observeRun(ctx context.Context, reader cluster.Reader, o *Obs
 }
 
 // hasWritten reports whether the container of a run is done, the PV proves it, and the claim is
-// bound, or no longer exists. That is known before the Job is Complete: the kubelet removes the
-// sandbox before it sets the phase of the pod, and the Job controller collects pods for a second
-// (SyncJobBatchPeriod in job_controller.go). Otherwise a claim that is deleted as soon as it is bound
-// waits for both before its delete has a Job. A claim that is not bound yet cannot show its
-// result, and a batch is recorded by one write: both wait for the Job. So does a run whose pod has
-// ended, since the Job controller is about to write on its Job.
+// bound, or no longer exists. Otherwise a claim that is deleted as soon as it is bound would wait
+// for the Job. The kubelet removes the sandbox before it sets the phase of the pod, and the Job
+// controller collects pods for a second (SyncJobBatchPeriod in job_controller.go). A claim that is
+// not bound yet cannot show its result, and a batch is recorded by one write: both wait for the
+// Job. So does a run whose pod has ended, since the Job controller is about to write on its Job.
 func hasWritten(o *Observation, job *batchv1.Job, pods []*corev1.Pod) bool {
 	isBoundOrGone := o.Claim == nil || o.Claim.Status.Phase == corev1.ClaimBound
 	return o.View.Volume.State == decide.Fits && isBoundOrGone && runs.HasSucceeded(pods) && !runs.IsOver(pods[0]) && len(jobs.UIDs(job)) == 1
@@ -94,7 +93,9 @@ func (b *Observer) observeUnfinished(ctx context.Context, reader cluster.Reader,
 	return nil
 }
 
-// observeStuck notes why an unfinished run makes no progress, and what is to become of it.
+// observeStuck notes why an unfinished run makes no progress, and what is to become of it. It is
+// void if waiting cannot help, if its Job would be scheduled otherwise now, or if another Job finds
+// out when it would start.
 func (b *Observer) observeStuck(ctx context.Context, run *decide.Run, job *batchv1.Job, pods []*corev1.Pod) {
 	stuck := b.stuckOf(ctx, run, job, pods)
 	if stuck == nil {
@@ -171,7 +172,8 @@ func (b *Observer) observeGate(ctx context.Context, reader cluster.Reader, run *
 	return nil
 }
 
-// setGate notes that a run is gated, and what its pod and its Job say about that.
+// setGate notes that a run is gated, and what its pod and its Job say about that. It is void if it
+// has too little time left.
 func (b *Observer) setGate(run *decide.Run, job *batchv1.Job, gated *corev1.Pod) {
 	before := runs.ConfirmBefore(job)
 	run.Gated, run.GatedSince, run.Void = true, gated.CreationTimestamp.Time, !before.IsZero() && b.Clock.Now().After(before)
@@ -191,8 +193,8 @@ func (b *Observer) observeOtherPod(ctx context.Context, reader cluster.Reader, r
 }
 
 // mayRun reports whether a container of a pod may be running now or later. until is when that ends
-// without a report of its node, zero if nothing but a report or the pod's deletion ends it: lost
-// names the node if it does not end its pods at their deadlines.
+// without a report of its node. It is zero if only a report ends it, or the pod's deletion. lost
+// names the node if that does not end its pods at their deadlines.
 func (b *Observer) mayRun(ctx context.Context, reader cluster.Reader, pod *corev1.Pod) (may bool, until time.Time, lost string, err error) {
 	may, until = runs.MayRun(pod, b.Clock.Now())
 	if until.IsZero() {
