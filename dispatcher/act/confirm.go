@@ -16,9 +16,9 @@ import (
 )
 
 // Confirm lets the pod of a gated Job be scheduled. A run that deletes volumes first deletes the PV
-// of each claim that it serves, as it was judged: while a PV that is not terminating might be bound
-// or handed on, no container may delete its volume. It stops at the first PV that has changed: that
-// change enqueues its claim, which says what it is now.
+// of each claim that it serves, as it was judged. As long as such a PV is not terminating it might
+// be bound or handed on, and no container may delete its volume. Confirm stops at the first PV that
+// has changed: that change enqueues its claim, which says what it is now.
 func (a *Actor) Confirm(ctx context.Context, run decide.Run, members ...*observe.Observation) error {
 	o := members[0]
 	pod, job := runs.GatedPod(o.Pods[run.Name]), o.Jobs[run.Name]

@@ -150,8 +150,8 @@ func unlessHeld(job *batchv1.Job, record map[string]string, ended []Ended, now t
 }
 
 // keepFor returns how long after its end a Job is kept that is released now. One that succeeded
-// outlives every Job of an earlier attempt: what the newest Job of a claim says is its result, and
-// where its PV names no config revision, that of its volume.
+// outlives every Job of an earlier attempt: the newest Job of a claim says its result. Where its PV
+// names no config revision, that Job names the revision of its volume.
 func keepFor(job *batchv1.Job, ended []Ended, now time.Time) time.Duration {
 	first, head := ended[0], jobs.HeadOf(job)
 	out, succeeded := first.Record.Run.Outcome, head.Unrecorded == 0 && head.Failed == 0

@@ -150,8 +150,8 @@ func (a *Actor) planOf(first Member, others []Member) (jobs.Plan, error) {
 	return plan, err
 }
 
-// planOne returns what the Job is built from: the claim's request for a provision, the PV's for a
-// delete and an expand, and for an undo the very request of the run that is undone.
+// planOne returns what the Job is built from: the claim's request for a provision, and the PV's for
+// a delete and an expand. An undo has the very request of the run that it undoes.
 func (a *Actor) planOne(o *observe.Observation, d decide.Launch) (jobs.Plan, error) {
 	p := jobs.Plan{
 		Provisioner: a.Provisioner, Verb: d.Verb, LeftBehind: d.LeftBehind, Number: d.Number, Attempt: d.Attempt, After: d.After, NothingBefore: d.NothingBefore, AnyNode: d.AnyNode,
@@ -203,11 +203,11 @@ func (a *Actor) planProvision(o *observe.Observation, p *jobs.Plan) {
 // slotAfter is for how long a UID waits for a slot before that is reported.
 const slotAfter = 5 * time.Minute
 
-// awaitSlot adds a UID to the queue of its class. After a while it reports what has the slots, if all
-// are held: one that is never released once kept a class from all service, and no event said so
-// (TestPodWithoutAJobOnALostNodeHoldsNoSlotForEver). A claim may also wait for the pace of its group,
-// as an expand does after the write of its claim's status, and that claim was once told that all
-// slots of an idle class are used (TestAnExpandInAnIdleClassIsNotToldThatItWaits).
+// awaitSlot adds a UID to the queue of its class. If all slots are used for a while, it reports by
+// what. A slot that is never released once kept a class from all service, and no event said so
+// (TestPodWithoutAJobOnALostNodeHoldsNoSlotForEver). A claim may also wait for the pace of its
+// group, as an expand does after the write of its claim's status. An event must not say then that
+// all slots are used (TestAnExpandInAnIdleClassIsNotToldThatItWaits).
 func (a *Actor) awaitSlot(o *observe.Observation, d decide.AwaitSlot) Result {
 	cfg, since := o.ConfigFor(d.Verb).Config, d.Due
 	at := slots.KeyOf(cfg.Source)

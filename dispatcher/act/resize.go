@@ -36,10 +36,11 @@ func (a *Actor) setResizeStage(ctx context.Context, o *observe.Observation, d de
 	return err
 }
 
-// beginResize says that the volume grows, and which refusal that replaces. external-resizer takes
-// every PV of its CSI driver (CanSupport in its pkg/resizer/csi_resizer.go), so it refuses what it
-// cannot expand on claims of ours, in turns with this. The caches keep no managed fields: who wrote
-// the status is not known, and a run of ours may have, whose Job no longer exists.
+// beginResize says that the volume grows, and which refusal that replaces. The external-resizer
+// takes every PV of its CSI driver (CanSupport in its pkg/resizer/csi_resizer.go). On claims of
+// ours it refuses what it cannot expand, and this replaces it, again and again. The caches keep no
+// managed fields, so it is not known who wrote the status. A run of ours may have, whose Job no
+// longer exists.
 func (a *Actor) beginResize(ctx context.Context, o *observe.Observation) error {
 	wrote, err := a.patchResize(ctx, o, corev1.PersistentVolumeClaimControllerResizeInProgress, corev1.PersistentVolumeClaimResizing, "")
 	if wrote && o.PV.Spec.CSI != nil && o.View.IsInfeasibleWithoutRun() {

@@ -9,9 +9,9 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 )
 
-// fairQueue holds the UIDs or the Jobs that are to be reconciled, and takes one of each namespace in turn.
-// A tenant can have any number of them enqueued by one write, such as on a claim that all of its claims
-// clone: in one line, the claims of others waited for a minute.
+// fairQueue holds the UIDs or the Jobs that are to be reconciled, and takes one of each namespace
+// in turn. A tenant can have any number of them enqueued by one write, such as on a claim that all
+// of its claims clone. In a single queue the claims of others would wait for all of these.
 type fairQueue[T comparable] struct {
 	namespaceOf func(T) string
 	waiting     map[string][]T

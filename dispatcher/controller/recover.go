@@ -30,9 +30,8 @@ func (c *Controller) recoveringWith(log klog.Logger, item string, work func() er
 	return work()
 }
 
-// guarded returns a handler of watch events that recovers from a panic, which is counted. client-go
-// ends the process after a panic of a handler, and the same object would be handled by the next
-// leader.
+// guarded returns a handler of watch events that recovers from a panic, which is counted. Otherwise
+// client-go would end the process, and the next leader would handle the same object.
 func guarded[T any](c *Controller, handle func(T)) func(T) {
 	return func(obj T) { c.handle(func() { handle(obj) }) }
 }

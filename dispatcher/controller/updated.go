@@ -14,8 +14,8 @@ import (
 )
 
 // passOn handles an object that was updated: an index that its old state has left needs that, too.
-// Where the old state concerns no other UIDs it is left out: a worker that took a UID before it was
-// enqueued again looked at it twice, and emitted its events twice.
+// The old state is left out where it concerns no other UIDs. A UID that is enqueued twice may be
+// reconciled twice, and its events emitted twice.
 func passOn[T any](changed func(T), old, now T, moved bool) {
 	if moved {
 		changed(old)
