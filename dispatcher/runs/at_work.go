@@ -12,8 +12,8 @@ import (
 
 // HoldsSlot reports whether a container of a Job may be at work now or later, init containers
 // included. One that cannot start may start at any moment. Of a pod that has vanished its outcome
-// says until when. A Job whose pods were deleted may get another: a queue once suspended a Job at work
-// and resumed it later, and two were at work where one may be
+// says until when. A Job whose pods were deleted may get another. A queue once suspended a Job at
+// work and resumed it later, and two were at work where one may be
 // (TestMaxParallelCountsAJobThatIsSuspendedAndResumed).
 func HoldsSlot(job *batchv1.Job, pods []*corev1.Pod, now time.Time) bool {
 	if slices.ContainsFunc(pods, func(pod *corev1.Pod) bool { return IsAtWork(pod, now) }) {
@@ -47,7 +47,7 @@ func IsOver(pod *corev1.Pod) bool {
 }
 
 // HasReportedEnd reports whether a Job alone shows that no container of it can be running any more:
-// it is Complete or Failed, and no outcome was recorded without a report from its node.
+// it is Complete or Failed, and each recorded outcome rests on a report from its node.
 func HasReportedEnd(job *batchv1.Job) bool {
 	return IsFinished(job) && jobs.HeadOf(job).MayRunUntil.IsZero()
 }

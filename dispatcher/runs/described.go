@@ -58,9 +58,9 @@ func ReadDescribedPV(description string) (DescribedPV, error) {
 }
 
 // checkPrintable returns an error if a text in a description has control characters. They would
-// stand in the arguments of a node's programs, and on the terminals of all who look at the PV. What
-// was decoded is checked, not what was read: of a key that is given twice with two spellings, and
-// of a list that follows a longer one, the two decodings of one text differ.
+// stand in the arguments of a node's programs, and on the terminals of all who look at the PV. It
+// checks what was decoded, since two decodings of one text may differ: a key may be given twice
+// with two spellings, and a list may follow a longer one.
 func (o DescribedPV) checkPrintable() error {
 	decoded, err := json.Marshal(o)
 	if err != nil {
@@ -114,8 +114,9 @@ func checkMountOptions(options []string) error {
 }
 
 // CheckNode returns why the volume of a PV may not be in a directory of a node. The rule is that of
-// deploy/base/pv-source-policy.yaml, which judges the dispatcher, too: so the event of the claim
-// says what the image must change. kubectl flex try judges the container's own PV by it.
+// deploy/base/pv-source-policy.yaml, which judges the dispatcher, too. It is checked here so that
+// the event of the claim says what the image must change. kubectl flex try judges the container's
+// own PV by it.
 func CheckNode(name string, source corev1.PersistentVolumeSource, allowed jobs.Allowance) error {
 	want := allowed.VolumePaths(name)
 	for _, path := range nodePaths(source) {

@@ -34,8 +34,8 @@ func HasVanished(job *batchv1.Job, pods []*corev1.Pod) bool {
 }
 
 // IsReplaced reports whether the Job of a run that has ended has another pod, which waits for its
-// gate: people removed the first one, finalizers and all, before it was counted. The run will not be
-// confirmed again, and until the Job's deadline that pod would hold a slot and the next run.
+// gate. People removed the first one, finalizers and all, before it was counted. The run will not
+// be confirmed again, and until the Job's deadline that pod would hold a slot and the next run.
 func IsReplaced(job *batchv1.Job, pods []*corev1.Pod) bool {
 	return job.DeletionTimestamp == nil && !IsFinished(job) && HasVanished(job, pods) && GatedPod(pods) != nil
 }
@@ -55,9 +55,9 @@ func MayRun(pod *corev1.Pod, now time.Time) (may bool, until time.Time) {
 }
 
 // IsNodeLost reports whether no clock shows when a pod of a node has ended: the node exists, and
-// its kubelet, which alone ends a pod at its deadline, does not answer. A machine that was frozen
-// goes on with its containers where it stopped. A node that is out of service has been shut down,
-// as has one whose Node was deleted.
+// its kubelet does not answer. Only the kubelet ends a pod at its deadline. A machine that was
+// frozen continues with its containers where it stopped. A node that is out of service has been
+// shut down, as has one whose Node was deleted.
 func IsNodeLost(node *corev1.Node) bool {
 	if node == nil {
 		return false
@@ -85,10 +85,10 @@ const confirmMargin = time.Minute
 // toBeCounted is for how long a gated pod waits until the Job controller has counted it.
 const toBeCounted = 3 * time.Second
 
-// CountedBy returns until when to wait for the Job controller to count a gated pod, zero if it has, or
-// if there is none. It does so in the Job's status right after it has created the pod (syncJob in
-// pkg/controller/job/job_controller.go): a write of ours in between met that one, and the controller
-// tried again a second later.
+// CountedBy returns until when to wait for the Job controller to count a gated pod, zero if it has,
+// or if there is none. It does so in the Job's status right after it has created the pod (syncJob
+// in pkg/controller/job/job_controller.go). If a write of ours comes in between, its own fails, and
+// it tries again a second later.
 func CountedBy(job *batchv1.Job, gated *corev1.Pod) time.Time {
 	if gated == nil || job == nil || job.DeletionTimestamp != nil || job.Status.Active > 0 {
 		return time.Time{}

@@ -23,11 +23,10 @@ func isStartError(reason string) bool { return reason == startError || reason ==
 // deadlineExceeded is the kubelet's reason for a pod that is past its deadline.
 const deadlineExceeded = "DeadlineExceeded"
 
-// wasNeverMade reports whether the container was never started. Either the pod had no node, or the
-// kubelet rejected the pod, or the runtime could not start the container, or the kubelet had not
-// created the container, for lack of an image or a Secret, when it stopped the pod at its deadline
-// or on its deletion. Only the kubelet's status counts: the last known status of a pod on a lost
-// node may be old.
+// wasNeverMade reports whether the container was never started. The pod had no node, the kubelet
+// rejected it, or the runtime could not start the container. Or the kubelet stopped the pod, at its
+// deadline or on its deletion, and had not created the container, for lack of an image or a Secret.
+// Only the kubelet's status counts: the last known status of a pod on a lost node may be old.
 func wasNeverMade(pod *corev1.Pod) bool {
 	givenUp := pod.Status.Reason == deadlineExceeded || pod.DeletionTimestamp != nil
 	switch {

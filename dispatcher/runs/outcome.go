@@ -61,9 +61,9 @@ func HasFinalizer(pod *corev1.Pod) bool { return slices.Contains(pod.Finalizers,
 // under way.
 const inFlight = 15 * time.Second
 
-// HasEnded reports whether a run has ended: its Job is Complete or Failed, or its container is done,
-// or only sidecars of its pod are left, or the Job was deleted and no pod of it runs or will run. pods
-// must be live where a decision depends on a deletion.
+// HasEnded reports whether a run has ended. Its Job is Complete or Failed, its container is done,
+// or only sidecars of its pod are left. Or the Job was deleted, and no pod of it runs or will run.
+// The pods must be live where a decision depends on a deletion.
 func HasEnded(job *batchv1.Job, pods []*corev1.Pod, now time.Time) bool {
 	return IsFinished(job) && !isCompletedByOthers(job, pods) || isDone(job, pods) || slices.ContainsFunc(pods, HasOnlySidecars) && !hasUnfinishedPod(pods) ||
 		job.DeletionTimestamp != nil && !hasUnfinishedPod(pods) && !now.Before(noPodAfter(job, pods))
@@ -76,11 +76,11 @@ func isCompletedByOthers(job *batchv1.Job, pods []*corev1.Pod) bool {
 		slices.ContainsFunc(pods, func(pod *corev1.Pod) bool { return pod.DeletionTimestamp != nil && isUnfinished(pod) })
 }
 
-// isDone reports whether the container of a run has ended with success, and nothing but its word is
-// needed: it did not write a PV, which a cache may not show yet. What its node and the Job controller
-// still report changes nothing, and takes two seconds (the kubelet removes the sandbox before it sets
-// the phase, and the Job controller collects pods for a second). Until the pod has ended, a node that
-// starts anew may do the same once more, which finds it done; the next run of the claim waits for that.
+// isDone reports whether the container of a run has ended with success, and that is enough: it did
+// not write a PV, which a cache may not show yet. What its node and the Job controller still report
+// changes nothing, and takes two seconds. The kubelet removes the sandbox before it sets the phase,
+// and the Job controller collects pods for a second. Until the pod has ended, a node that starts
+// anew may do the same once more, which finds it done. The next run of the claim waits for that.
 func isDone(job *batchv1.Job, pods []*corev1.Pod) bool {
 	return HasSucceeded(pods) && !isProvenByPV(job)
 }
@@ -186,9 +186,9 @@ func readCancelled(out *Outcome, c *batchv1.JobCondition, job *batchv1.Job, pod 
 }
 
 // mayRunUntil returns until when a container of an ended Job may still be running without a report
-// from its node: until the pod's own deadline and its grace period, which the kubelet keeps to even
-// when it cannot reach the API server. It is zero if the kubelet has reported the end. A pod that
-// was deleted by another client, finalizers and all, had been started before its Job ended.
+// from its node, zero if the kubelet has reported the end. That is the pod's own deadline and its
+// grace period, which the kubelet keeps to even when it cannot reach the API server. A pod that was
+// deleted by another client, finalizers and all, had been started before its Job ended.
 func mayRunUntil(job *batchv1.Job, pod *corev1.Pod, ended time.Time) time.Time {
 	s := job.Status
 	switch {
@@ -257,7 +257,7 @@ func deadlineOf(deadline *int64) time.Duration {
 	return time.Duration(*deadline) * time.Second
 }
 
-// isUnconfirmed reports whether a pod was deleted by force, or by the garbage collector of pods
+// isEndUnreported reports whether a pod was deleted by force, or by the garbage collector of pods
 // whose node no longer exists, which also sets its phase to Failed. Neither knows whether its
 // container has ended.
 func isEndUnreported(pod *corev1.Pod) bool {
@@ -268,10 +268,9 @@ func isEndUnreported(pod *corev1.Pod) bool {
 }
 
 // readCondition completes an outcome by the Job's condition. pod is the one that was read, or nil.
-// The Job controller adopts any pod with its label, and deletes another as the one too many: the pod
-// of others once completed the Job of a delete that had not run
-// (TestADeleteIsNotDoneByAPodOfOthers). So that a Job is Complete counts only with a pod of its own
-// that may have done it.
+// That a Job is Complete counts only with a pod of its own that may have done it. The Job
+// controller adopts any pod with its label, and deletes another as the one too many. The pod of
+// others once completed the Job of a delete that had not run (TestADeleteIsNotDoneByAPodOfOthers).
 func readCondition(out *Outcome, c *batchv1.JobCondition, pod *corev1.Pod) {
 	late := c.Reason == batchv1.JobReasonDeadlineExceeded
 	switch {
@@ -379,7 +378,7 @@ func wasDisrupted(pod *corev1.Pod) bool {
 }
 
 // wasDeletedLater reports whether a pod was deleted after its container had ended, as with a Job
-// that a policy lets expire at once: each failure of such a run once counted as a disruption
+// that a policy lets expire at once. Each failure of such a run once counted as a disruption
 // (TestFailuresHaveTheirVerdict). The API server gives a pod that has ended no grace period, and
 // neither one that is force-deleted. Only the times differ, which are of two clocks.
 func wasDeletedLater(pod *corev1.Pod) bool {
@@ -394,7 +393,7 @@ func isDisruptionTarget(pod *corev1.Pod) bool {
 }
 
 // printable returns a container's output as it fits into an annotation and a terminal: valid UTF-8
-// without control characters, at most maxKept bytes.
+// without control characters, at most maxMessage bytes.
 func printable(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if r == '\n' || unicode.IsPrint(r) {

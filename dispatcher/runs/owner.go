@@ -12,9 +12,9 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 )
 
-// IsPodOf reports whether a pod is that of a Job, and not of an earlier one of its name. A Job that
-// is deleted with the propagation policy Orphan, the API server's default for Jobs, leaves its pod
-// behind: the garbage collector takes the owner off it, the Job controller counts it no more, and
+// IsPodOf reports whether a pod is that of a Job, and not of an earlier one of its name. The API
+// server's default for Jobs is to delete them with the propagation policy Orphan, which leaves the
+// pod behind. The garbage collector removes its owner, the Job controller counts it no more, and
 // its container runs on. The label that the Job controller has put on it still names its Job.
 func IsPodOf(pod *corev1.Pod, job *batchv1.Job) bool {
 	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
@@ -36,7 +36,7 @@ func IsLeft(pod *corev1.Pod, job *batchv1.Job) bool {
 
 // IsLeftGated reports whether a pod waits for the dispatcher's gate although its Job was deleted
 // without it. The API server deletes a Job in this way unless it is asked for another, and nothing
-// else knows the pod then: it once took a slot for ever, and no event said so
+// else knows the pod then. It once took a slot for ever, and no event said so
 // (TestAGatedPodThatIsLeftAloneIsReportedUntilItIsDeleted).
 func IsLeftGated(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp == nil && hasGate(pod) && metav1.GetControllerOfNoCopy(pod) == nil

@@ -27,8 +27,8 @@ type Record struct {
 // IsRecord reports whether a Job is still the record of a claim.
 func IsRecord(job *batchv1.Job) bool { return slices.Contains(job.Finalizers, jobs.FinalizerRecord) }
 
-// IsNewerRecord reports whether a Job is still a record, and of a newer dispatcher: nothing on it says
-// to this one whether a container of the Job may still be running.
+// IsNewerRecord reports whether a Job is still a record, and of a newer dispatcher. This one cannot
+// read from it whether a container of the Job may still be running.
 func IsNewerRecord(job *batchv1.Job) bool { return IsRecord(job) && jobs.IsNewer(job) }
 
 // IsUndo reports whether a run deletes what a provision may have made without a PV.
@@ -100,7 +100,7 @@ func RecordOf(job *batchv1.Job, uid string) Record {
 }
 
 // revisionOf returns the config revision that a Job names, or nothing if that is of another
-// namespace than the Job's: the dispatcher never writes such a Job, and its volume would be deleted
+// namespace than the Job's. The dispatcher never writes such a Job: its volume would be deleted
 // with the config and the login of others.
 func revisionOf(job *batchv1.Job) string {
 	name := job.Annotations[contract.AnnRevision]

@@ -2,14 +2,13 @@ package runs
 
 import corev1 "k8s.io/api/core/v1"
 
-// A node that lost its power does not know how its containers ended. What it then says of one has
-// an exit code, which is not that of the program: the run with the code 255 of such a node once
-// counted as the only one that max-attempts allowed
-// (TestARunWhoseEndItsNodeDoesNotKnowIsNotCounted).
+// A node that lost its power does not know how its containers ended. The exit code that it then
+// says is not that of the program. A run of such a node, with the code 255, once counted as the
+// only one that max-attempts allowed (TestARunWhoseEndItsNodeDoesNotKnowIsNotCounted).
 
-// Reasons of a node that does not know how a container ended: containerd's, with the code 255, for
-// one that ran when containerd or the machine went down (internal/cri/server/restart.go,
-// loadContainer), and the kubelet's, with 137, for one that its runtime does not know
+// Reasons of a node that does not know how a container ended. containerd's, with the code 255, is
+// for one that ran when containerd or the machine went down (internal/cri/server/restart.go,
+// loadContainer). The kubelet's, with 137, is for one that its runtime does not know
 // (pkg/kubelet/kubelet_pods.go, convertToAPIContainerStatuses; TerminatePod in
 // pkg/kubelet/status/status_manager.go). A program that ends with 255 by itself has the reason
 // Error.
