@@ -55,10 +55,9 @@ const AnnUnusedSince = contract.Domain + "unused-since"
 // older than the key.
 const AnnTrash = contract.Domain + "trash"
 
-// AnnCut is on no stored object. The caches set it on what they do not keep whole: on a ConfigMap
-// whose data are larger than MaxData, and of which they keep none, with the size of the data in
-// bytes; on a claim of whose labels and annotations they keep only a part, and on a PV that is too
-// large for a Job, with "true".
+// AnnCut marks what the caches do not keep whole. It is on no stored object. A ConfigMap whose data
+// are larger than MaxData has none of them, and their size in bytes as the value. A claim with only
+// a part of its labels and annotations has "true", as has a PV that is too large for a Job.
 const AnnCut = contract.Domain + "cut"
 
 // AnnNamespaces lists, on the leader's lease, the config namespaces that are served or were served

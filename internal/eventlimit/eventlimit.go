@@ -14,16 +14,17 @@ import (
 )
 
 // Limit is how many events may wait to be written: a Normal one is dropped when half of that wait,
-// a Warning when all do. An event is counted for the namespace of the claim that it is about or related
-// to, whichever object it is about, and is never dropped while fewer of that namespace wait than its
-// share, the same for each namespace of which any wait: a tenant who causes many in one namespace has
-// none of another dropped. An event that was accepted is written, also if others make the share smaller.
-// So more than the Limit may wait: in n namespaces 1 + 1/2 + ... + 1/n times as many, 7 times in a
+// a Warning when all do. An event is counted for the namespace of the claim that it is about or
+// related to, whichever object it is about. Each namespace of which any wait has an equal share,
+// and none of its events is dropped while fewer wait: a tenant who causes many has none of another
+// dropped. An event that was accepted is written, also if others make the share smaller. So more
+// than the Limit may wait: in n namespaces 1 + 1/2 + ... + 1/n times as many, 7 times in a
 // thousand. The namespaces alternate, so that none within its share waits long.
 //
-// client-go's broadcaster writes the repeats of all events one after the other, under the lock that each
-// new event needs (finishSeries in tools/events/event_broadcaster.go). A tenant held up the events of all
-// others by that for minutes. So the Sink only takes a write, and Write carries it out.
+// client-go's broadcaster writes the repeats of all events one after the other, under the lock that
+// each new event needs (finishSeries in tools/events/event_broadcaster.go). A tenant held up the
+// events of all others by that for minutes. So the Sink only takes a write, and Write carries it
+// out.
 type Limit struct {
 	// Dropped is called with the type of each event that is dropped; nil: it is not.
 	Dropped func(eventType string)

@@ -68,9 +68,8 @@ type Want struct {
 	SecretRef corev1.SecretReference
 }
 
-// CheckVolume refuses before its export what the storage says of a new volume: that it is encrypted,
-// and that many nodes are to write to it, of a kind that needs the storage's consent, although its
-// type does not let many clients write.
+// CheckVolume refuses a new volume before its export. It may not be encrypted. And where many nodes
+// are to write to it, and the class has multiattach, its volume type must have that, too.
 func (w Want) CheckVolume(v volume.Volume) error {
 	if v.Encrypted {
 		return errEncrypted
