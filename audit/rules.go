@@ -112,8 +112,8 @@ func (x *index) ofPV(kind Kind, pv *corev1.PersistentVolume, age time.Duration, 
 func (x *index) secretsMissing() []Finding {
 	var out []Finding
 	for _, pv := range x.PVs {
-		namespace, name, has := strings.Cut(pv.Annotations[contract.AnnSecret], "/")
-		if !has || pv.DeletionTimestamp != nil || x.age(pv.CreationTimestamp) <= Grace || x.secrets[types.NamespacedName{Namespace: namespace, Name: name}] {
+		namespace, name, ok := strings.Cut(pv.Annotations[contract.AnnSecret], "/")
+		if !ok || pv.DeletionTimestamp != nil || x.age(pv.CreationTimestamp) <= Grace || x.secrets[types.NamespacedName{Namespace: namespace, Name: name}] {
 			continue
 		}
 		out = append(out, x.ofPV(SecretMissing, pv, x.age(pv.CreationTimestamp), "its Secret "+quote.Name(namespace+"/"+name)+" does not exist: no node can log in to its volume",

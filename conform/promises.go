@@ -131,7 +131,7 @@ func (r *Run) whyNotMounted() error {
 
 func provoked(name string) func(*Run) error {
 	return func(r *Run) error {
-		if _, said := r.Provoke[name]; !said {
+		if _, ok := r.Provoke[name]; !ok {
 			return notProvoked("--provoke=FILE says how")
 		}
 		return nil

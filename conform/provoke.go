@@ -49,7 +49,7 @@ var tooLarge = resource.MustParse("4Ei")
 
 // ofRefuses returns what refuses a claim, and whether the administrator says so.
 func (r *Run) ofRefuses() (Provocation, bool) {
-	if p, said := r.Provoke[refuses]; said {
+	if p, ok := r.Provoke[refuses]; ok {
 		return p, true
 	}
 	return Provocation{Size: &tooLarge}, false

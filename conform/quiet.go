@@ -53,7 +53,7 @@ func valuesOf(key, value string) []string {
 		return nil
 	}
 	out := []string{value}
-	if user, password, is := basic(value); is {
+	if user, password, ok := basic(value); ok {
 		out = append(out, user+":"+password, password)
 	}
 	return out

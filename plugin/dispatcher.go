@@ -134,8 +134,8 @@ func (d *Dispatcher) next(ctx context.Context, uid types.UID, hint observe.Hint)
 			return nil, nil, err
 		}
 		action := decide.Decide(o.View)
-		await, waits := action.(decide.AwaitSlot)
-		if !waits || await.Behind != nil || !getsSlot(free, o, await) {
+		await, ok := action.(decide.AwaitSlot)
+		if !ok || await.Behind != nil || !getsSlot(free, o, await) {
 			return o, action, nil
 		}
 	}

@@ -28,7 +28,7 @@ const refusedWithin = 40 * time.Minute
 // refusal returns the newest event that the write to come was refused, or nil. Without it a claim would
 // be said to be at work for ever whose Job a quota or a policy refuses.
 func (d *Dispatcher) refusal(ctx context.Context, o *observe.Observation, action decide.Action) *corev1.Event {
-	if _, waits := action.(decide.AwaitSlot); waits || isIdle(action) {
+	if _, ok := action.(decide.AwaitSlot); ok || isIdle(action) {
 		return nil
 	}
 	since := o.View.Now.Add(-refusedWithin)

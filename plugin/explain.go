@@ -44,7 +44,7 @@ func (d *Dispatcher) explain(ctx context.Context, uid types.UID) (*Report, *obse
 		return nil, nil, err
 	}
 	refused := d.refusal(ctx, o, action)
-	if publish, is := action.(decide.PublishResult); is && refused != nil && refused.Reason == reason.ResultNotShown {
+	if publish, ok := action.(decide.PublishResult); ok && refused != nil && refused.Reason == reason.ResultNotShown {
 		r.Warnings = append(r.Warnings, quote.Line(refused.Message))
 		hint := observe.Hint{Unpublishable: publish.Run.Name, Success: publish.Success}
 		if o, action, err = d.next(ctx, uid, hint); err != nil {

@@ -261,7 +261,7 @@ func judgeFailure(r *Report, o *observe.Observation, last decide.Run) {
 	if contract.ForClaim(said) == "" && !strings.Contains(r.Cause, said) {
 		r.Cause += ". " + sourceOf(last) + ": " + said // of a Job, which only an administrator may read
 	}
-	if full, is := o.FullTrash(last.Outcome); is {
+	if full, ok := o.FullTrash(last.Outcome); ok {
 		r.Cause, r.Remedy = r.Cause+". "+full.Cause, full.Remedy
 	}
 	if r.Remedy == "" {

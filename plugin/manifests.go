@@ -242,7 +242,7 @@ func (m *manifests) decode(at place, raw []byte, lists int) error {
 		return err
 	}
 	for i, item := range items {
-		if text, is := item.(*runtime.Unknown); !is {
+		if text, ok := item.(*runtime.Unknown); !ok {
 			m.add(item, at)
 		} else if err := m.decode(at, text.Raw, lists-1); err != nil {
 			return fmt.Errorf("item %d of the list: %w", i+1, err)

@@ -110,7 +110,7 @@ func (b *batch) start(
 
 // exitCode returns the exit code of a process as a shell has it.
 func exitCode(of *os.ProcessState) int {
-	if status, is := of.Sys().(syscall.WaitStatus); is && status.Signaled() {
+	if status, ok := of.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 		return 128 + int(status.Signal())
 	}
 	return of.ExitCode()

@@ -82,13 +82,13 @@ func (v verb) report(err error, log io.Writer) int {
 	if err == nil {
 		return contract.ExitDone
 	}
-	if code, is := errors.AsType[ended](err); is {
+	if code, ok := errors.AsType[ended](err); ok {
 		return int(code)
 	}
 	for line := range strings.Lines(err.Error()) {
 		fmt.Fprintf(log, "flex %s: %s\n", v.name, oneLine(line))
 	}
-	if _, is := errors.AsType[usageError](err); is && !v.made {
+	if _, ok := errors.AsType[usageError](err); ok && !v.made {
 		return contract.ExitUsage
 	}
 	return contract.ExitTempFail

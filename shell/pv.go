@@ -145,7 +145,7 @@ func (in *container) skeleton() (object, error) {
 	}
 	items, _ := all["items"].([]any)
 	for _, item := range items {
-		if one, is := item.(object); is && text(one, "metadata", "name") == name {
+		if one, ok := item.(object); ok && text(one, "metadata", "name") == name {
 			return one, nil
 		}
 	}

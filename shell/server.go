@@ -98,8 +98,8 @@ func (s *server) patiently(request func() error) error {
 	wait := time.Second
 	for try := 1; ; try++ {
 		err := request()
-		later, is := errors.AsType[laterError](err)
-		if !is || try == tries {
+		later, ok := errors.AsType[laterError](err)
+		if !ok || try == tries {
 			return err
 		}
 		s.sleep(min(max(wait, later.after), longest))

@@ -24,7 +24,7 @@ func (w *world) client() kubernetes.Interface {
 	client.PrependReactor("list", "events", func(clienttesting.Action) (bool, runtime.Object, error) {
 		list := &corev1.EventList{}
 		for _, e := range w.Events.Since(0) {
-			if claim, is := strings.CutPrefix(e.About, claimKind); is {
+			if claim, ok := strings.CutPrefix(e.About, claimKind); ok {
 				list.Items = append(list.Items, corev1.Event{
 					InvolvedObject: corev1.ObjectReference{Name: claim}, Type: e.Type, Reason: e.Reason, Message: e.Note, LastTimestamp: metav1.NewTime(e.At),
 				})
@@ -63,8 +63,8 @@ func (w *world) notePolicy(a clienttesting.Action) (bool, runtime.Object, error)
 // refuse refuses the PersistentVolumes of the namespace that a policy of its name is for, and those of
 // a node's directories that the shipped policy refuses.
 func (w *world) refuse(_, verb string, obj fakecluster.Object) error {
-	pv, is := obj.(*corev1.PersistentVolume)
-	if !is || verb != "create" || pv.Spec.ClaimRef == nil {
+	pv, ok := obj.(*corev1.PersistentVolume)
+	if !ok || verb != "create" || pv.Spec.ClaimRef == nil {
 		return nil
 	}
 	if err := w.refuseNode(pv); err != nil {

@@ -84,7 +84,7 @@ func (w *world) took(verb contract.Verb) time.Duration {
 func (w *world) show() {
 	history := w.Server.History()
 	for _, change := range history[w.shown:] {
-		if pv, is := change.Now.(*corev1.PersistentVolume); is && change.Verb == "create" {
+		if pv, ok := change.Now.(*corev1.PersistentVolume); ok && change.Verb == "create" {
 			w.mu.Lock()
 			w.trial.Shown(Shown{PV: pv})
 			w.mu.Unlock()

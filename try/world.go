@@ -183,8 +183,8 @@ func (w *world) failure() error {
 func (*world) protected(do func()) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			fatal, is := p.(fatalError)
-			if !is {
+			fatal, ok := p.(fatalError)
+			if !ok {
 				panic(p)
 			}
 			err = fatal

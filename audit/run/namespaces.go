@@ -49,7 +49,7 @@ func (a *Auditor) served(ctx context.Context, s *audit.State) (map[string]bool, 
 func namespacesOf(all []*corev1.PersistentVolume) []string {
 	var out []string
 	for _, pv := range all {
-		if ns, _, has := strings.Cut(pv.Annotations[contract.AnnRevision], "/"); has {
+		if ns, _, ok := strings.Cut(pv.Annotations[contract.AnnRevision], "/"); ok {
 			out = append(out, ns)
 		}
 	}

@@ -44,7 +44,7 @@ func (a *Auditor) ReadState(ctx context.Context) (audit.State, error) {
 func nameOf(m *metav1.ObjectMeta, labels ...string) metav1.ObjectMeta {
 	out := metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name, CreationTimestamp: m.CreationTimestamp}
 	for _, key := range labels {
-		if value, has := m.Labels[key]; has {
+		if value, ok := m.Labels[key]; ok {
 			metav1.SetMetaDataLabel(&out, key, value)
 		}
 	}

@@ -305,7 +305,7 @@ func failureRemedy(o *observe.Observation, out runs.Outcome, job *batchv1.Job) s
 	if out.Verdict == contract.BadConfig || out.Verdict == contract.NoCredentials {
 		return reason.CorrectedSecret(job.Namespace, job.Name, jobs.AnnRetry+"=now")
 	}
-	if full, is := o.FullTrash(out); is {
+	if full, ok := o.FullTrash(out); ok {
 		return ". " + full.String()
 	}
 	return ""

@@ -107,8 +107,8 @@ func wholes[T any](kept []any) iter.Seq[T] {
 }
 
 func isResting(obj any) bool {
-	_, is := obj.(*cut.Resting)
-	return is
+	_, ok := obj.(*cut.Resting)
+	return ok
 }
 
 // named is an object, also one at rest.

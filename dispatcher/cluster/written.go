@@ -90,8 +90,8 @@ func (w *Written) Exists(job *batchv1.Job) (overdue bool) {
 func (w *Written) Since(uid types.UID) time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	e, waits := w.byUID[uid]
-	if !waits {
+	e, ok := w.byUID[uid]
+	if !ok {
 		return time.Time{}
 	}
 	if e.shown = slices.DeleteFunc(e.shown, func(isShown func() bool) bool { return isShown() }); len(e.shown) == 0 {

@@ -125,8 +125,8 @@ func NamespacesFaults(cm *corev1.ConfigMap) (faults field.ErrorList) {
 
 // IsListing reports whether a ConfigMap lists classes.
 func IsListing(cm *corev1.ConfigMap) bool {
-	_, is := cm.Data[keyClasses]
-	return is
+	_, ok := cm.Data[keyClasses]
+	return ok
 }
 
 // OnlyLists returns of the data of a ConfigMap its lists of classes and of namespaces, and which
@@ -134,9 +134,9 @@ func IsListing(cm *corev1.ConfigMap) bool {
 func OnlyLists(data map[string]string) map[string]string {
 	out := map[string]string{}
 	for _, key := range []string{keyClasses, keyNamespaces, keyKeepDeleted, keyKeepLimit} {
-		list, has := data[key]
+		list, ok := data[key]
 		switch {
-		case !has:
+		case !ok:
 		case len(list) > longestList:
 			out[key] = ""
 		default:
@@ -169,7 +169,7 @@ func served(data map[string]string) map[string]string {
 	data = maps.Clone(data)
 	delete(data, keyClasses)
 	delete(data, keyNamespaces)
-	if image, has := data[keyImage]; has && hasScript {
+	if image, ok := data[keyImage]; ok && hasScript {
 		delete(data, keyImage)
 		data[keyImageOfScript] = image
 	}
@@ -179,7 +179,7 @@ func served(data map[string]string) map[string]string {
 // Written returns the data as a ConfigMap that serves one class can have them.
 func (s Source) Written() map[string]string {
 	data := maps.Clone(s.Data)
-	if image, has := data[keyImageOfScript]; has {
+	if image, ok := data[keyImageOfScript]; ok {
 		delete(data, keyImageOfScript)
 		data[keyImage] = image
 	}

@@ -39,14 +39,14 @@ func TrashOf(data map[string]string) (t Trash, fault *field.Error) {
 	if fault = nearTrash(data); fault != nil {
 		return Trash{}, fault
 	}
-	if text, has := data[keyKeepDeleted]; has {
+	if text, ok := data[keyKeepDeleted]; ok {
 		keep, err := time.ParseDuration(strings.TrimSpace(text))
 		if err != nil || keep < 0 {
 			return Trash{}, field.Invalid(at(keyKeepDeleted), text, errKeepDeleted.Error())
 		}
 		t.Keep = keep
 	}
-	if text, has := data[keyKeepLimit]; has {
+	if text, ok := data[keyKeepLimit]; ok {
 		limit, err := quantity.Parse(strings.TrimSpace(text))
 		if err != nil || limit.Value() < LeastCounted {
 			return Trash{}, field.Invalid(at(keyKeepLimit), text, errKeepLimit.Error())
@@ -73,8 +73,8 @@ func nearTrash(data map[string]string) *field.Error {
 // Noted returns what a stored revision says of the trash: what the ConfigMaps of its class said
 // last, or else what it was made of.
 func Noted(stored *appsv1.ControllerRevision, made Source) (Trash, *field.Error) {
-	note, has := stored.Annotations[AnnTrash]
-	if !has {
+	note, ok := stored.Annotations[AnnTrash]
+	if !ok {
 		return TrashOf(made.Data)
 	}
 	var data map[string]string

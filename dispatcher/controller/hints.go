@@ -65,7 +65,7 @@ func (h *hints) returned(uid types.UID, now time.Time) {
 // does not know the config and may select that node again and again: each further return waits
 // longer. A launch on another node does not.
 func (c *Controller) slowReturns(o *observe.Observation, action decide.Action) {
-	if _, returns := action.(decide.Reschedule); returns && o.View.Provision.ExcludedNode != "" {
+	if _, ok := action.(decide.Reschedule); ok && o.View.Provision.ExcludedNode != "" {
 		c.hints.returned(o.UID, c.clock.Now())
 	}
 }

@@ -59,7 +59,7 @@ func Object(obj any) any {
 	case *corev1.ServiceAccount:
 		return cutAccount(o)
 	}
-	if m, is := obj.(metav1.Object); is {
+	if m, ok := obj.(metav1.Object); ok {
 		m.SetManagedFields(nil)
 	}
 	return obj
@@ -149,9 +149,9 @@ func keepRead(out, claim *corev1.PersistentVolumeClaim, keys []string) {
 
 // keepText keeps what a request carries, so that a launch reads nothing.
 func keepText(out, claim *corev1.PersistentVolumeClaim) {
-	labels, annotations, fits := jobs.TextOf(claim)
+	labels, annotations, ok := jobs.TextOf(claim)
 	maps.Copy(out.Annotations, annotations)
-	if out.Labels = labels; !fits {
+	if out.Labels = labels; !ok {
 		out.Annotations[config.AnnCut] = "true"
 	}
 }

@@ -152,11 +152,11 @@ var wholes = lru.New(100)
 // Whole returns the claim or the PV that is at rest, and any other object as it is. It must not be
 // written to.
 func Whole(obj any) any {
-	r, is := obj.(*Resting)
-	if !is {
+	r, ok := obj.(*Resting)
+	if !ok {
 		return obj
 	}
-	if known, is := wholes.Get(r); is {
+	if known, ok := wholes.Get(r); ok {
 		return known
 	}
 	whole := r.whole()
@@ -207,7 +207,7 @@ func unite(common, own *metav1.ObjectMeta, head []string) {
 
 // SourceKey returns pvs.SourceKey of a PV that the caches hold.
 func SourceKey(obj any) string {
-	if r, is := obj.(*Resting); is {
+	if r, ok := obj.(*Resting); ok {
 		return r.head(headSource)
 	}
 	return pvs.SourceKey(obj.(*corev1.PersistentVolume))

@@ -14,7 +14,7 @@ import (
 // (TestDeleteWaitsForAProvisionWhosePodWasDeletedByForce).
 func Decide(v View) Action {
 	action := firstOf(v, beforeGate, confirmRun, decideNext)
-	if release, releases := action.(ReleaseRecord); releases && v.mayStillRun(&release.Run) {
+	if release, ok := action.(ReleaseRecord); ok && v.mayStillRun(&release.Run) {
 		return v.holdLaunches()
 	}
 	return action
@@ -364,7 +364,7 @@ func isDone(r *Run) bool { return r != nil && r.Outcome.Verdict == contract.Done
 
 // WriteOf names the write of an action, by the kind of the action and its run.
 func WriteOf(a Action) string {
-	if f, sets := a.(SetFinalizer); sets {
+	if f, ok := a.(SetFinalizer); ok {
 		return fmt.Sprintf("%T remove=%t misnamed=%t", f, f.Remove, f.Misnamed)
 	}
 	return fmt.Sprintf("%T %s", a, RunOf(a))
@@ -374,7 +374,7 @@ func WriteOf(a Action) string {
 // released whose outcome could not be written: its Job would expire, and nothing would ever remove
 // the finalizer of its pod.
 func (v View) IsRefused(a Action) bool {
-	if release, releases := a.(ReleaseRecord); releases && v.IsRefused(RecordOutcome{Run: release.Run}) {
+	if release, ok := a.(ReleaseRecord); ok && v.IsRefused(RecordOutcome{Run: release.Run}) {
 		return true
 	}
 	return len(v.Refused) > 0 && slices.Contains(v.Refused, WriteOf(a))

@@ -39,7 +39,7 @@ func expandVolume(v View, e *Run) Action {
 		}
 	}
 	action := launchWhenReady(v, v.Expand, e, launch)
-	if _, now := action.(Launch); now && v.Resize != ResizeInProgress {
+	if _, ok := action.(Launch); ok && v.Resize != ResizeInProgress {
 		return SetResizeStage{To: ResizeInProgress}
 	}
 	return action

@@ -32,7 +32,7 @@ func confirmRun(v View) Action {
 		return v.reportProblem(*v.Provision.Problem)
 	}
 	action := v.launchedAgain(*first)
-	if _, confirms := action.(Confirm); confirms && (first.OtherPod != "" || first.ForeignGate || v.deletesAttached(*first)) {
+	if _, ok := action.(Confirm); ok && (first.OtherPod != "" || first.ForeignGate || v.deletesAttached(*first)) {
 		return awaitGate(v, *first)
 	}
 	return action
@@ -288,7 +288,7 @@ func (v View) Rescued() (all []Run) {
 // and not after it.
 func ForJob(v View, job string) Action {
 	action := Decide(v)
-	if _, keeps := action.(KeepVolume); keeps {
+	if _, ok := action.(KeepVolume); ok {
 		for _, r := range v.Rescued() {
 			if r.Name == job {
 				return Cancel{Run: r}

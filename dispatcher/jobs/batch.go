@@ -82,7 +82,7 @@ func hashOfUIDs(text string) string {
 func keysOf(labels map[string]string, prefix string) []string {
 	var out []string
 	for label := range labels {
-		if key, has := strings.CutPrefix(label, prefix); has {
+		if key, ok := strings.CutPrefix(label, prefix); ok {
 			out = append(out, key)
 		}
 	}

@@ -159,12 +159,12 @@ func defaultMemory(spec *corev1.PodSpec, parallel int) {
 	}
 	r := &spec.Containers[slices.IndexFunc(spec.Containers, isProvisioner)].Resources
 	request := r.Requests[corev1.ResourceMemory] // zero, and not what Kubernetes takes for it: the limit
-	limit, ends := r.Limits[corev1.ResourceMemory]
-	if !ends {
+	limit, limited := r.Limits[corev1.ResourceMemory]
+	if !limited {
 		limit = resource.MustParse(MemoryLimit)
 		limit.Mul(int64(max(parallel, 1)))
 	}
-	if request.Cmp(limit) > 0 && !ends {
+	if request.Cmp(limit) > 0 && !limited {
 		limit = request
 	}
 	r.Requests, r.Limits = withQuantity(r.Requests, corev1.ResourceMemory, request), withQuantity(r.Limits, corev1.ResourceMemory, limit)

@@ -19,7 +19,7 @@ func (b *Observer) observeDelete(ctx context.Context, reader cluster.Reader, o *
 		o.Delete.Target.Problem = p
 	}
 	if o.Delete.Target.Problem == nil && (o.View.DeleteFails() || o.View.ExpandFails(o.Delete.Target.Revision)) {
-		if today, is := b.DeleteToday(o.UID, o.Delete); is {
+		if today, ok := b.DeleteToday(o.UID, o.Delete); ok {
 			o.Delete = today
 		}
 	}

@@ -58,8 +58,8 @@ func (b *Observer) observeNote(r *Revision) {
 	if judged.Damaged != nil {
 		return
 	}
-	today, fault, says := b.TrashToday(judged.Source)
-	if !says || fault != nil {
+	today, fault, ok := b.TrashToday(judged.Source)
+	if !ok || fault != nil {
 		return
 	}
 	noted, fault := config.Noted(r.Stored, judged.Source)

@@ -10,7 +10,7 @@ import (
 // Trash returns which released volumes of a config wait for their delete: what the ConfigMaps of
 // its class say, or without any what they said last.
 func (f *Resolver) Trash(made config.Config) (config.Trash, *field.Error) {
-	if t, fault, says := f.TrashToday(made.Source); says {
+	if t, fault, ok := f.TrashToday(made.Source); ok {
 		return t, fault
 	}
 	stored := f.Caches.Revisions.Named(made.Source.Revision())

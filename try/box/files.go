@@ -16,7 +16,7 @@ import (
 // endOf returns how a process ended. Its exit code is that which a container runtime gives.
 func endOf(state *os.ProcessState, kill *time.Timer) (end End) {
 	end.Code = state.ExitCode()
-	if status, is := state.Sys().(syscall.WaitStatus); is && status.Signaled() {
+	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 		end.Code = 128 + int(status.Signal())
 	}
 	end.Killed = kill != nil && !kill.Stop() && end.Code == 128+int(syscall.SIGKILL)
@@ -60,8 +60,8 @@ func prepare(dir, shared string, spec Spec) error {
 			return fmt.Errorf("the volume at %s: %w", volume.Path, err)
 		}
 		for _, other := range spec.Volumes[i+1:] { // which is mounted there
-			below, is := strings.CutPrefix(other.Path, volume.Path+"/")
-			if !is {
+			below, ok := strings.CutPrefix(other.Path, volume.Path+"/")
+			if !ok {
 				continue
 			}
 			if err := directory(filepath.Join(at, below)); err != nil {
