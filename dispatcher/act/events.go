@@ -311,8 +311,8 @@ func failureRemedy(o *observe.Observation, out runs.Outcome, job *batchv1.Job) s
 	return ""
 }
 
-// endOf returns the verdict of a run that failed, and how it ended. Done is none: people took it for a
-// success.
+// endOf returns the verdict of a run that failed, and how it ended. It leaves out Done, which
+// people take for a success.
 func endOf(out runs.Outcome) string {
 	if out.Verdict == contract.Done {
 		return out.String()

@@ -60,8 +60,9 @@ func shareAll[T ~string](list []T) []T {
 	return share(key.String(), list)
 }
 
-// shareSize returns a shared copy of what a claim asks for or has of storage. A user may ask for a
-// size with which each comparison took half a second of all claims' time.
+// shareSize returns a shared copy of what a claim asks for or has of storage. It is bounded, since
+// a user may ask for a size whose comparison takes long
+// (TestAHugeQuantityIsNotCompared).
 func shareSize(list corev1.ResourceList) corev1.ResourceList {
 	size, found := list[corev1.ResourceStorage]
 	if !found {
@@ -72,8 +73,8 @@ func shareSize(list corev1.ResourceList) corev1.ResourceList {
 }
 
 // PV keeps all of a PV but its managed fields: an image that deletes or expands the volume is given
-// the whole. Of one that no Job has room for a part is kept:
-// the token of one run for several claims could otherwise fill the caches by a thousand PVs.
+// the whole. It keeps a part of one that no Job has room for. Otherwise the token of one run for
+// several claims could fill the caches by a thousand PVs.
 func PV(pv *corev1.PersistentVolume) *corev1.PersistentVolume {
 	read := *pv
 	read.ManagedFields = nil

@@ -33,8 +33,9 @@ func (b *Observer) observeDelete(ctx context.Context, reader cluster.Reader, o *
 	return err
 }
 
-// tooLarge returns the problem that no Job has room for a PV, or nil. The caches keep a part of it, and a
-// delete that was given that part left the volume.
+// tooLarge returns the problem that no Job has room for a PV, or nil. The caches keep a part of it,
+// and a delete that was given that part once left the volume
+// (TestAPVThatIsTooLargeIsReportedAndNotDeleted).
 func tooLarge(pv *corev1.PersistentVolume) *decide.Problem {
 	if pv == nil || pv.Annotations[config.AnnCut] == "" {
 		return nil

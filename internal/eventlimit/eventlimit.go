@@ -22,9 +22,9 @@ import (
 // thousand. The namespaces alternate, so that none within its share waits long.
 //
 // client-go's broadcaster writes the repeats of all events one after the other, under the lock that
-// each new event needs (finishSeries in tools/events/event_broadcaster.go). A tenant held up the
-// events of all others by that for minutes. So the Sink only takes a write, and Write carries it
-// out.
+// each new event needs (finishSeries in tools/events/event_broadcaster.go). By that a tenant could
+// hold up the events of all others for minutes (TestRepeatsOfOneNamespaceHoldUpNoEventOfOthers). So
+// the Sink only takes a write, and Write carries it out.
 type Limit struct {
 	// Dropped is called with the type of each event that is dropped; nil: it is not.
 	Dropped func(eventType string)
