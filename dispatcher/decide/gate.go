@@ -55,8 +55,8 @@ func (v View) gatedRuns() (first, later *Run) {
 	return first, later
 }
 
-// askedAgain is for how long a batch waits until the consent to a clone is read again, which takes some
-// seconds: one tenant's clone once held up all others
+// askedAgain is for how long a batch waits until the consent to a clone is read again. That takes
+// some seconds, and one tenant's clone once held up all others
 // (TestTheGrantsOfATenantHoldUpNoClaimOfItsBatch).
 const askedAgain = 10 * time.Second
 

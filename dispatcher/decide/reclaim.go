@@ -97,7 +97,7 @@ func freeRetained(v View) Action {
 }
 
 // isRecordNeeded reports whether the record of a retained PV's provision must stay, and our
-// finalizer with it: the note that keeps the volume could not be written, or only the record
+// finalizer with it. The note that keeps the volume could not be written, or only the record
 // contradicts the PV. Without it the volume would be grown, or deleted once the PV's policy is
 // Delete.
 func (v View) isRecordNeeded(p *Run) bool {
@@ -119,9 +119,8 @@ func (v View) freeUnlessBinding() Action {
 	return v.unlessRefused(SetFinalizer{Remove: true, NeedsLive: !v.Volume.RecordReleased, LeftBehind: v.whyRivalKeeps()})
 }
 
-// whyRivalKeeps returns why the volume of a terminating PV stays: the PV is retained since another
-// may stand for its volume, and its policy cannot be set to Delete again. Of any other PV it
-// returns nothing.
+// whyRivalKeeps returns why the volume of a terminating PV stays, if the PV is retained since
+// another may stand for its volume. The policy of such a PV cannot be set to Delete again.
 func (v View) whyRivalKeeps() string {
 	if !v.Volume.Terminating {
 		return ""

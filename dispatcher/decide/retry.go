@@ -98,8 +98,9 @@ func launchWhenReady(v View, t Target, last *Run, launch Launch) Action {
 	return launch
 }
 
-// awaitDue waits until the next attempt is due. A claim that waits for an undo which fails says so:
-// the events of the undo are on its Job, in a namespace that the claim's user may not read.
+// awaitDue waits until the next attempt is due. If the claim waits for an undo that fails, it
+// reports that: the events of the undo are on its Job, in a namespace that the claim's user may not
+// read.
 func (v View) awaitDue(last Run, launch Launch, due time.Time) Action {
 	if p := v.MayHaveMade(); launch.Undo && v.Claim == ClaimPending && p != nil && v.DeleteFails() {
 		why := reason.UndoFails(last.Name, fmt.Sprintf("%s, %s", last.Outcome.Verdict, last.Outcome), p.JobNamespace(), p.Name, jobs.AnnForget+"="+p.ClaimUID)
@@ -121,8 +122,8 @@ func (v View) reportProblem(p Problem) Action {
 	}
 }
 
-// rest waits until something changes. If the success of a batch is still to be written on the
-// claim, it waits until that time, for which neither a resize nor a change of policy waits. It
+// rest waits until something changes. The success of a batch may still have to be written on the
+// claim: then it waits until that time, for which neither a resize nor a change of policy waits. It
 // reports a pod that its Job has left behind.
 func (v View) rest(why string) Action {
 	switch p := v.Newest(contract.Provision); {
@@ -147,9 +148,9 @@ func (t Target) resolveMissingNode() (_ Target, anywhere bool) {
 	return t, false
 }
 
-// holdLaunches waits for what is in the way of any launch for the claim: a pod that may still run,
-// or the pause after a run that was cancelled before it started. A pod that ends by itself within
-// seconds holds up the confirmation alone.
+// holdLaunches waits for what is in the way of any launch for the claim. That is a pod that may
+// still run, or the pause after a run that was cancelled before it started. A pod that ends by
+// itself within seconds holds up the confirmation alone.
 func (v View) holdLaunches() Action {
 	if r := v.unreportedRun(); r != nil {
 		until := r.Outcome.MayRunUntil
@@ -188,11 +189,11 @@ func behindProbe(last *Run, t Target) *Problem {
 // recheckNode is when to look again at a node that is lost.
 const recheckNode = 30 * time.Second
 
-// dueAfter returns when a run may follow another: at once if an administrator asks for it, or has
-// changed something, so that it would be under another config revision. If the request or the node
-// has changed, the longer pause after a refusal is not waited out, but the ordinary backoff is.
-// Otherwise a claim that changes all the time, or every node of a full cluster, would be tried
-// without a pause.
+// dueAfter returns when a run may follow another. It may at once if an administrator asks for it,
+// or has changed the config, so that it has another revision. If the request or the node has
+// changed, the ordinary backoff is waited out, and not the longer pause after a refusal. Without it
+// a claim that changes all the time, or every node of a full cluster, would be tried without a
+// pause.
 func (v View) dueAfter(r *Run, t Target) time.Time {
 	if t.Problem == nil && r.Revision != t.Revision || r.RetryNow {
 		return r.Outcome.Finished

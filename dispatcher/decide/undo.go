@@ -36,10 +36,9 @@ func undoProvision(v View, p *Run) Action {
 	}
 }
 
-// DeleteFails reports whether the deletes of this PV's volume, or the undos of the newest
-// provision, have failed twice at least, by the newest one that has ended. Its image, its script or
-// its pod may be what is wrong, rather than the storage. What earlier ones did says nothing of a
-// volume in use.
+// DeleteFails reports whether the newest delete of this PV's volume that has ended, or the newest
+// undo of the newest provision, has failed twice at least. Its image, its script or its pod may be
+// what is wrong, rather than the storage. What earlier ones did says nothing of a volume in use.
 func (v View) DeleteFails() bool {
 	if v.Volume.Proven() && v.Volume.Use == InUse {
 		return false
@@ -56,8 +55,8 @@ func (v View) ExpandFails(revision string) bool {
 	return v.Volume.Proven() && v.Volume.Use == InUse && e != nil && (hasFailedTwice(e) || hasFailed(e) && e.Revision != revision)
 }
 
-// hasFailed reports whether a delete or an expand that has ended has not done its work: an expand may
-// end with success, and too small a volume.
+// hasFailed reports whether a delete or an expand that has ended has not done its work. An expand
+// may end with success, and too small a volume.
 func hasFailed(r *Run) bool { return !isDone(r) || r.Short(r.Outcome) }
 
 func hasFailedTwice(r *Run) bool {
@@ -113,8 +112,8 @@ func (v View) whyReleased(p *Run) string {
 	return ""
 }
 
-// isRetainedInDoubt reports whether a run with policy Retain ended as if it had written the PV, so
-// that an administrator may have deleted the PV to keep the volume. A PV that the dispatcher was to
+// isRetainedInDoubt reports whether a run with policy Retain ended as if it had written the PV. An
+// administrator may have deleted that PV to keep the volume. A PV that the dispatcher was to
 // create, and that was never on record, has never been there.
 func isRetainedInDoubt(r *Run) bool {
 	return r.IsRetained() && r.Outcome.Verdict == contract.Done && (!r.DescribesPV || r.Described != "")

@@ -76,8 +76,8 @@ type Volume struct {
 	State State
 	Use   Use
 	UID   string // the PV's own
-	// Why is what is wrong with the PV: it does not prove the provision, its claim can never be
-	// bound to it, or it is not known whose it is now that its claim no longer needs it.
+	// Why is what is wrong with the PV: it does not prove the provision, or its claim can never be
+	// bound to it. Or its claim no longer needs it, and it is not known whose it is now.
 	Why          string
 	PolicyDelete bool // its reclaim policy is Delete
 	HasFinalizer bool // carries our finalizer

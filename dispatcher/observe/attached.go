@@ -19,11 +19,11 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
-// observeAttachment finds out which node has the volume of a released PV still attached, or which run
-// clones it. No pod can begin to use a released PV, so the volume is only detached. But a cache that is
-// behind may not show yet that it was attached before. No request would: the API server selects neither
-// VolumeAttachments by their PV nor nodes by their volumes, and to list all of them for each delete is
-// too much.
+// observeAttachment finds out which node has the volume of a released PV still attached, or which
+// run clones it. No pod can begin to use a released PV, so the volume is only detached. But a cache
+// that is behind may not show yet that it was attached before. No request would show it. The API
+// server selects neither VolumeAttachments by their PV nor nodes by their volumes, and to list all
+// of them for each delete is too much.
 func (b *Observer) observeAttachment(ctx context.Context, reader cluster.Reader, pv *corev1.PersistentVolume, v *decide.Volume) (err error) {
 	if v.Attached, err = b.clonedProblem(ctx, reader, pv); v.Attached != nil || err != nil {
 		return err

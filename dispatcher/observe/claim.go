@@ -51,10 +51,9 @@ func (b *Observer) IsPending(claim *corev1.PersistentVolumeClaim) bool {
 	return b.claimState(claim, b.classOf(claim), string(claim.UID)) == decide.ClaimPending
 }
 
-// claimState classifies a claim. It is pending if its class names our provisioner, the PV
-// controller has passed it on, or is about to, and, with WaitForFirstConsumer, a node is selected.
-// The PV controller's annotation alone is not enough, since it stays when the selected node is
-// removed.
+// claimState classifies a claim. It is pending if its class names our provisioner, and the PV
+// controller has passed it on, or is about to. With WaitForFirstConsumer a node must be selected,
+// too: the PV controller's annotation stays when the selected node is removed.
 func (b *Observer) claimState(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass, uid string) decide.Claim {
 	switch {
 	case claim == nil:
@@ -105,7 +104,7 @@ func (b *Observer) pvsFor(claim *corev1.PersistentVolumeClaim) []*corev1.Persist
 }
 
 // reportedAfter is how long no problem of a claim is reported before the PV controller has asked
-// for its volume: that controller's annotation makes another event of the same problem.
+// for its volume. That controller's annotation makes another event of the same problem.
 const reportedAfter = time.Minute
 
 // ReportedFrom returns from when a problem is reported, zero for at once. The PV controller's

@@ -46,7 +46,7 @@ func (b *Observer) isOfItsConfig(job *batchv1.Job, pv *corev1.PersistentVolume) 
 		cluster.ClassOfRevision(stored) == config.ClassLabel(pv.Spec.StorageClassName)
 }
 
-// isOfClaim reports whether a PV is the UID's, and of the class of its claim: Kubernetes binds a
+// isOfClaim reports whether a PV is the UID's, and of the class of its claim. Kubernetes binds a
 // claim to the PV that names it, whatever the class of either.
 func (o *Observation) isOfClaim(pv *corev1.PersistentVolume) bool {
 	uid := string(o.UID)

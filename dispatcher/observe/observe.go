@@ -70,8 +70,8 @@ type Observation struct {
 	// is the size that its volume is to have.
 	Holder *corev1.PersistentVolumeClaim
 	Size   resource.Quantity
-	// SelectedNode is where a pending claim is to be provisioned, VolumeNode where its volume is,
-	// or may have been made, as far as claim, PV and the newest run say.
+	// SelectedNode is where a pending claim is to be provisioned. VolumeNode is where its volume
+	// is, or may have been made, as far as claim, PV and the newest run say.
 	SelectedNode, VolumeNode resolve.NodeTopology
 	// NextRevision is the number under which the config of a pending claim would be stored.
 	// StoredRevision is the stored one, or nil.
@@ -103,8 +103,8 @@ func (o *Observation) isHandedOver() bool {
 	return pv != nil && (pv.Status.Phase == corev1.VolumeFailed || pv.Spec.ClaimRef != nil && pv.Spec.ClaimRef.UID != o.UID)
 }
 
-// isContested reports whether Jobs of the UID may be in more than one namespace: its class has, or
-// had, its config in several, or was created anew.
+// isContested reports whether Jobs of the UID may be in more than one namespace: its class has its
+// config in several, or had, or was created anew.
 func (b *Observer) isContested(o *Observation) bool {
 	if len(b.Caches.Namespaces()) < 2 {
 		return false

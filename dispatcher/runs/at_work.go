@@ -46,8 +46,8 @@ func IsOver(pod *corev1.Pod) bool {
 	return isDeletedUnscheduled(pod) || hasPodEnded(pod) && !isEndUnreported(pod) || isForceDeleted(pod) && HasContainerEnded(pod)
 }
 
-// HasReportedEnd reports whether a Job alone shows that no container of it can be running any more:
-// it is Complete or Failed, and each recorded outcome rests on a report from its node.
+// HasReportedEnd reports whether a Job alone shows that no container of it can be running any more.
+// It is Complete or Failed, and each recorded outcome rests on a report from its node.
 func HasReportedEnd(job *batchv1.Job) bool {
 	return IsFinished(job) && jobs.HeadOf(job).MayRunUntil.IsZero()
 }

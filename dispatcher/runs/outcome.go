@@ -257,9 +257,9 @@ func deadlineOf(deadline *int64) time.Duration {
 	return time.Duration(*deadline) * time.Second
 }
 
-// isEndUnreported reports whether a pod was deleted by force, or by the garbage collector of pods
-// whose node no longer exists, which also sets its phase to Failed. Neither knows whether its
-// container has ended.
+// isEndUnreported reports whether no node will report how a pod ended. The pod was deleted by
+// force, or by the garbage collector of pods whose node no longer exists, which also sets its phase
+// to Failed. Neither knows whether its container has ended.
 func isEndUnreported(pod *corev1.Pod) bool {
 	collected := slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue && c.Reason == "DeletionByPodGC"

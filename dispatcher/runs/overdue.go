@@ -10,8 +10,8 @@ import (
 )
 
 // OverdueOn returns the node whose kubelet alone says, or leaves open, that a container of a Job is
-// still at work although the Job is past its deadline. It is empty if there is none. No time counts
-// that a kubelet can write: neither the start of a pod, nor when the pod is deleted, since a kubelet
+// still at work although the Job is past its deadline. It is empty if there is none. It counts no
+// time that a kubelet can write: not the start of a pod, and not its deletion, since a kubelet
 // deletes its pods with any grace period.
 func OverdueOn(job *batchv1.Job, pods []*corev1.Pod, now time.Time) string {
 	for _, pod := range pods {

@@ -89,7 +89,7 @@ func isNoProgram(output string) bool {
 }
 
 // lacksInterpreter reports whether the kernel has not found the interpreter of a script, while the
-// script is there: runc 1.1.5 prints that and ends with 1, when it has started the container
+// script is there. runc 1.1.5 prints that and ends with 1, when it has started the container
 // already.
 func lacksInterpreter(output string) bool {
 	return strings.Contains(output, contract.ScriptFile+": no such file or directory")
