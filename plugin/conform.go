@@ -149,8 +149,8 @@ func (c *conforming) open(cmd *cobra.Command, name string) (*conform.Run, error)
 	if err != nil {
 		return nil, err
 	}
-	today := resolver.Today(class)
-	if problem := today.Target.Problem; problem != nil {
+	present := resolver.AtPresent(class)
+	if problem := present.Target.Problem; problem != nil {
 		return nil, fmt.Errorf("no claim of the class %s can be provisioned: %s", name, problem.Note)
 	}
 	deployment, err := d.Client.AppsV1().Deployments(d.At.Namespace).Get(cmd.Context(), d.At.Name, metav1.GetOptions{})
@@ -158,13 +158,13 @@ func (c *conforming) open(cmd *cobra.Command, name string) (*conform.Run, error)
 		return nil, err
 	}
 	test := &conform.Run{
-		Options: c.Options, Client: d.Client, Clock: d.Clock, Class: class, Config: today.Config, PodImage: options.ContainerOf(deployment).Image,
+		Options: c.Options, Client: d.Client, Clock: d.Clock, Class: class, Config: present.Config, PodImage: options.ContainerOf(deployment).Image,
 	}
 	auditor, err := c.auditor(cmd)
 	if err != nil {
 		return nil, err
 	}
-	auditor.Timeout = today.Config.Timeout
+	auditor.Timeout = present.Config.Timeout
 	test.ClusterUID = auditor.Cluster.UID
 	test.List = listOf(auditor, name)
 	return test, nil

@@ -192,14 +192,14 @@ func (d *Dispatcher) addConfig(c *Class, class *storagev1.StorageClass) error {
 	if err != nil {
 		return err
 	}
-	today := resolver.Today(class)
-	if p := today.Target.Problem; p != nil {
+	present := resolver.AtPresent(class)
+	if p := present.Target.Problem; p != nil {
 		c.Problem = quote.Lines(p.Note.String())
 	} else {
-		c.Config, c.Image, c.Slots = today.Config.Source.Namespace+"/"+today.Config.Source.Name, quote.Name(today.Config.Image), today.Config.MaxParallel
-		c.Used = free.Used(slots.KeyOf(today.Config.Source), c.Slots)
+		c.Config, c.Image, c.Slots = present.Config.Source.Namespace+"/"+present.Config.Source.Name, quote.Name(present.Config.Image), present.Config.MaxParallel
+		c.Used = free.Used(slots.KeyOf(present.Config.Source), c.Slots)
 	}
-	if old := today.Fallback; old != nil {
+	if old := present.Fallback; old != nil {
 		c.Warning = quote.Lines(old.Note.String())
 	}
 	return nil

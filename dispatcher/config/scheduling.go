@@ -37,10 +37,10 @@ func (p *parser) scheduling(template corev1.PodSpec) {
 // A volume stays with the revision that made it, and would never be deleted where the cluster has other
 // taints now or less room. Tolerations are added: those of the older revision go with its nodes. What a
 // whole pod may use is not taken apart.
-func (c Config) ScheduledAs(today Config) Config {
-	own, out := c.Scheduling, today.Scheduling
+func (c Config) ScheduledAs(present Config) Config {
+	own, out := c.Scheduling, present.Scheduling
 	out.NodeSelector, out.Affinity, out.Tolerations = own.NodeSelector, own.Affinity, slices.Clone(own.Tolerations)
-	for _, t := range today.Scheduling.Tolerations {
+	for _, t := range present.Scheduling.Tolerations {
 		if !slices.ContainsFunc(own.Tolerations, func(o corev1.Toleration) bool { return equality.Semantic.DeepEqual(o, t) }) {
 			out.Tolerations = append(out.Tolerations, t)
 		}
@@ -48,15 +48,15 @@ func (c Config) ScheduledAs(today Config) Config {
 	if own.Resources != nil || out.Resources != nil {
 		out.Resources, out.Containers = own.Resources, own.Containers
 	}
-	c.MaxParallel, c.Scheduling = today.MaxParallel, out
+	c.MaxParallel, c.Scheduling = present.MaxParallel, out
 	return c
 }
 
 // OnNodesOf returns a config of an older revision for the nodes of the present one. On the nodes of
 // another storage a delete finds nothing, and the volume is lost: only where both certainly reach the
 // same storage, and no node is left of the older revision's.
-func (c Config) OnNodesOf(today Config) Config {
-	c.Scheduling.NodeSelector, c.Scheduling.Affinity = today.Scheduling.NodeSelector, today.Scheduling.Affinity
+func (c Config) OnNodesOf(present Config) Config {
+	c.Scheduling.NodeSelector, c.Scheduling.Affinity = present.Scheduling.NodeSelector, present.Scheduling.Affinity
 	return c
 }
 

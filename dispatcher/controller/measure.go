@@ -128,30 +128,30 @@ func (c *Controller) classNames() map[string]string {
 // countPending counts the claims that wait for a volume. Why they do is what the caches show without
 // an observation of each: 10,000 of them would take a second at every scrape.
 func (c *Controller) countPending(out *series.Backlog) {
-	today := map[string]resolve.Resolved{} // by the name of the class
+	present := map[string]resolve.Resolved{} // by the name of the class
 	for _, class := range c.caches.Classes.All() {
 		if class.Provisioner != c.opts.Provisioner {
 			continue
 		}
-		today[class.Name] = c.observer.Today(class)
+		present[class.Name] = c.observer.AtPresent(class)
 	}
 	for _, label := range c.caches.Claims.Keys(cluster.ByClass) {
 		for _, claim := range c.caches.Claims.Moving(cluster.ByClass, label) {
-			c.countIfPending(out, claim, today)
+			c.countIfPending(out, claim, present)
 		}
 	}
 }
 
-// countIfPending counts a claim if it waits for a volume. today has the configs of classes by their
+// countIfPending counts a claim if it waits for a volume. present has the configs of classes by their
 // names.
 func (c *Controller) countIfPending(
-	out *series.Backlog, claim *corev1.PersistentVolumeClaim, today map[string]resolve.Resolved,
+	out *series.Backlog, claim *corev1.PersistentVolumeClaim, present map[string]resolve.Resolved,
 ) {
 	if claim.Spec.VolumeName != "" || !c.observer.IsPending(claim) {
 		return
 	}
 	class := storagehelpers.GetPersistentVolumeClaimClass(claim)
-	why := series.Why{Problem: today[class].WhyNotServed(claim)}
+	why := series.Why{Problem: present[class].WhyNotServed(claim)}
 	if job := c.provisionedBy(claim); job != nil {
 		c.readWhy(&why, job, string(claim.UID))
 	}

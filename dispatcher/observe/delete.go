@@ -19,8 +19,8 @@ func (b *Observer) observeDelete(ctx context.Context, reader cluster.Reader, o *
 		o.Delete.Target.Problem = p
 	}
 	if o.Delete.Target.Problem == nil && (o.View.DeleteFails() || o.View.ExpandFails(o.Delete.Target.Revision)) {
-		if today, ok := b.DeleteToday(o.UID, o.Delete); ok {
-			o.Delete = today
+		if present, ok := b.DeleteAtPresent(o.UID, o.Delete); ok {
+			o.Delete = present
 		}
 	}
 	if o.PV != nil {

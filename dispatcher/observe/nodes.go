@@ -77,19 +77,19 @@ func missingRunNode(ctx context.Context, reader cluster.Reader, v decide.View) (
 	return "the node " + quote.Name(last.Node) + " of the Job " + last.Name, nil
 }
 
-// nodeGonePolicy returns what the config says today, if it still exists. Whether the volumes of a
+// nodeGonePolicy returns what the present config says, if it still exists. Whether the volumes of a
 // lost node are to be given up is known when the node is lost, not when the volumes are made.
 func (b *Observer) nodeGonePolicy(made config.Config) config.NodeGone {
 	class := b.Caches.Classes.Named(made.Source.Class)
 	if class == nil {
 		return made.NodeGone
 	}
-	today := b.Today(class)
-	same := today.Config.Source.Namespace == made.Source.Namespace && today.Config.Source.Name == made.Source.Name
-	if today.Target.Problem != nil || !same {
+	present := b.AtPresent(class)
+	same := present.Config.Source.Namespace == made.Source.Namespace && present.Config.Source.Name == made.Source.Name
+	if present.Target.Problem != nil || !same {
 		return made.NodeGone
 	}
-	return today.Config.NodeGone
+	return present.Config.NodeGone
 }
 
 // MissingNode names the missing node instead of which a run of this verb was launched to any.

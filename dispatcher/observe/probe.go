@@ -78,8 +78,8 @@ func byAge(x, y *batchv1.Job) int {
 
 // maxParallel returns how many Jobs the config of a Job allows its class, 1 if that is unknown.
 func (b *Observer) maxParallel(job *batchv1.Job) int {
-	if today, known := b.scheduledToday(job); known {
-		return today.MaxParallel
+	if present, known := b.scheduledAtPresent(job); known {
+		return present.MaxParallel
 	}
 	return 1
 }
@@ -87,18 +87,18 @@ func (b *Observer) maxParallel(job *batchv1.Job) int {
 // isScheduledAnew reports whether a Job under an older revision would be scheduled otherwise now.
 // Without that an administrator who corrects a toleration waits until the Job is given up.
 func (b *Observer) isScheduledAnew(job *batchv1.Job) bool {
-	today, known := b.scheduledToday(job)
-	return known && job.Labels[jobs.LabelVerb] != string(contract.Provision) && jobs.Scheduling(today) != jobs.HeadOf(job).Scheduling
+	present, known := b.scheduledAtPresent(job)
+	return known && job.Labels[jobs.LabelVerb] != string(contract.Provision) && jobs.Scheduling(present) != jobs.HeadOf(job).Scheduling
 }
 
-// scheduledToday returns the config of a Job with the scheduling that its class has now.
-func (b *Observer) scheduledToday(job *batchv1.Job) (config.Config, bool) {
+// scheduledAtPresent returns the config of a Job with the scheduling that its class has now.
+func (b *Observer) scheduledAtPresent(job *batchv1.Job) (config.Config, bool) {
 	stored := b.Caches.Revisions.Named(job.Annotations[contract.AnnRevision])
 	if stored == nil {
 		return config.Config{}, false
 	}
 	judged := b.JudgeStored(stored)
-	return b.ScheduledToday(judged.Config), judged.Damaged == nil
+	return b.ScheduledAtPresent(judged.Config), judged.Damaged == nil
 }
 
 // observeProbes finds the Jobs that cannot start behind which a run of the UID would wait: only one

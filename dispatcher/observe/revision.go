@@ -58,12 +58,12 @@ func (b *Observer) observeNote(r *Revision) {
 	if judged.Damaged != nil {
 		return
 	}
-	today, fault, ok := b.TrashToday(judged.Source)
+	present, fault, ok := b.TrashAtPresent(judged.Source)
 	if !ok || fault != nil {
 		return
 	}
 	noted, fault := config.Noted(r.Stored, judged.Source)
-	r.Trash, r.Outdated = today, fault != nil || noted != today
+	r.Trash, r.Outdated = present, fault != nil || noted != present
 }
 
 // isUsed reports whether anything in the caches needs a revision. One that cannot be parsed is

@@ -93,8 +93,8 @@ func (f *Resolver) Provision(ctx context.Context, reader cluster.Reader, claim *
 	return r, err
 }
 
-// Today returns the config that a class has now.
-func (f *Resolver) Today(class *storagev1.StorageClass) Resolved {
+// AtPresent returns the config that a class has now.
+func (f *Resolver) AtPresent(class *storagev1.StorageClass) Resolved {
 	r := Resolved{Class: class}
 	f.resolveConfig(&r)
 	return r
@@ -185,55 +185,55 @@ func (f *Resolver) Delete(uid types.UID, name string) Resolved {
 	if r.Target.Problem = f.problemWith(judged); r.Target.Problem != nil {
 		return r
 	}
-	r.Config = f.ScheduledToday(r.Config)
+	r.Config = f.ScheduledAtPresent(r.Config)
 	r.Target = decide.Target{Revision: name, HasSlot: f.Slots.IsAssigned(uid, r.Config), RevisionStored: true, Supported: r.Config.Supports(contract.Delete)}
 	return r
 }
 
-// DeleteToday returns how a volume would be deleted under the present config of the class, in place of
-// the revision that made it, if both reach the same storage. A script that could not run was once
-// tried again for ever as it was, although the administrator had corrected it
+// DeleteAtPresent returns how a volume would be deleted under the present config of the class, in
+// place of the revision that made it, if both reach the same storage. A script that could not run
+// was once tried again for ever as it was, although the administrator had corrected it
 // (TestADeleteThatFailsIsTriedUnderTheCorrectedConfig).
-func (f *Resolver) DeleteToday(uid types.UID, made Resolved) (Resolved, bool) {
-	today, found := f.presentOf(made.Config)
-	if !found || !config.SameStorage(made.Config, today) || today.Source.Revision() == made.Config.Source.Revision() {
+func (f *Resolver) DeleteAtPresent(uid types.UID, made Resolved) (Resolved, bool) {
+	present, found := f.presentOf(made.Config)
+	if !found || !config.SameStorage(made.Config, present) || present.Source.Revision() == made.Config.Source.Revision() {
 		return made, false
 	}
 	for _, verb := range made.Config.Verbs {
-		if !today.Supports(verb) {
+		if !present.Supports(verb) {
 			return made, false
 		}
 	}
-	r := Resolved{Config: today}
+	r := Resolved{Config: present}
 	r.Target = decide.Target{
-		Revision: today.Source.Revision(), HasSlot: f.Slots.IsAssigned(uid, today), RevisionStored: true, Supported: today.Supports(contract.Delete),
+		Revision: present.Source.Revision(), HasSlot: f.Slots.IsAssigned(uid, present), RevisionStored: true, Supported: present.Supports(contract.Delete),
 	}
-	return r, f.problemWith(Judgement{Source: today.Source, Config: today}) == nil
+	return r, f.problemWith(Judgement{Source: present.Source, Config: present}) == nil
 }
 
-// ScheduledToday returns the config of a revision with the scheduling that its class has now. Who
+// ScheduledAtPresent returns the config of a revision with the scheduling that its class has now. Who
 // lowers max-parallel spares a storage that old revisions use as well, and who raises a limit of
 // memory, as the event of a run says that needed more, means these runs. Without one present config
 // that can be read the revision's own holds.
-func (f *Resolver) ScheduledToday(old config.Config) config.Config {
-	today, found := f.presentOf(old)
+func (f *Resolver) ScheduledAtPresent(old config.Config) config.Config {
+	present, found := f.presentOf(old)
 	if !found {
 		return old
 	}
-	own, now := old.Scheduling, today.Scheduling
+	own, now := old.Scheduling, present.Scheduling
 	same := maps.Equal(own.NodeSelector, now.NodeSelector) && equality.Semantic.DeepEqual(own.Affinity, now.Affinity)
-	out := old.ScheduledAs(today)
-	if same || f.keepsNodes(old, today) || !config.SameStorage(old, today) {
+	out := old.ScheduledAs(present)
+	if same || f.keepsNodes(old, present) || !config.SameStorage(old, present) {
 		return out
 	}
-	return out.OnNodesOf(today)
+	return out.OnNodesOf(present)
 }
 
 // keepsNodes reports whether the runs of an older revision go to its own nodes: as long as there are any.
 // If only the present config is isolated they do not. A kubelet could give its node the label of the
 // older selector, and get the storage's login, which the administrator has just taken from such nodes.
-func (f *Resolver) keepsNodes(old, today config.Config) bool {
-	return f.hasNodeFor(old.Scheduling) && (old.IsIsolated() || !today.IsIsolated())
+func (f *Resolver) keepsNodes(old, present config.Config) bool {
+	return f.hasNodeFor(old.Scheduling) && (old.IsIsolated() || !present.IsIsolated())
 }
 
 // hasNodeFor reports whether any node has what a pod's node selector and affinity ask for.
@@ -252,11 +252,11 @@ func (f *Resolver) presentOf(old config.Config) (config.Config, bool) {
 	if cm == nil {
 		return config.Config{}, false
 	}
-	today := f.judgeMoved(cm, old.Source)
-	if len(today.Faults) > 0 {
-		return f.lastGood(today.Source, cm)
+	present := f.judgeMoved(cm, old.Source)
+	if len(present.Faults) > 0 {
+		return f.lastGood(present.Source, cm)
 	}
-	return today.Config, true
+	return present.Config, true
 }
 
 // problemWith returns the problem that a config source has, or that the cluster lacks what it

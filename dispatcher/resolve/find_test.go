@@ -50,7 +50,7 @@ func TestTheLastGoodRevisionIsOfOneOfTheConfigs(t *testing.T) {
 	_, class := configOf("")
 	class.Parameters = map[string]string{contract.ParamConfig: "new"}
 	before, earlier := named("old", "", "", "nfs:1"), named("new", "", "nfs", "nfs:0")
-	r := finding(t, class, named("new", "", "nfs", ""), before, storedAs(1, earlier, class), storedAs(2, before, class)).Today(class)
+	r := finding(t, class, named("new", "", "nfs", ""), before, storedAs(1, earlier, class), storedAs(2, before, class)).AtPresent(class)
 	if r.Target.Problem != nil || r.Config.Image != "nfs:0" {
 		t.Errorf("got %q of %s, %v, and not the last good one of the ConfigMap that the class names", r.Config.Image, r.Config.Source.Name, r.Target.Problem)
 	}
@@ -59,7 +59,7 @@ func TestTheLastGoodRevisionIsOfOneOfTheConfigs(t *testing.T) {
 func TestWhoeverLacksAConfigReadsWhichKeysItNeeds(t *testing.T) {
 	_, class := configOf("")
 	const needs = "the keys image, verbs and, unless write-pv is dispatcher, service-account-name"
-	if p := finding(t, class).Today(class).Target.Problem; p == nil || !strings.Contains(p.Note.Remedy, needs) {
+	if p := finding(t, class).AtPresent(class).Target.Problem; p == nil || !strings.Contains(p.Note.Remedy, needs) {
 		t.Errorf("got %v, want %q", p, needs)
 	}
 }
@@ -90,9 +90,9 @@ func TestThePresentConfigOfAnOlderRevisionIsFound(t *testing.T) {
 				test.now = append(test.now, test.class)
 			}
 			cm, class := configOf("before")
-			today, found := finding(t, test.now...).presentOf(config.Config{Source: config.SourceOf(cm, class)})
-			if found != (test.want != "") || found && today.Image != test.want {
-				t.Errorf("got %q, %t, want %q", today.Image, found, test.want)
+			present, found := finding(t, test.now...).presentOf(config.Config{Source: config.SourceOf(cm, class)})
+			if found != (test.want != "") || found && present.Image != test.want {
+				t.Errorf("got %q, %t, want %q", present.Image, found, test.want)
 			}
 		})
 	}
@@ -123,7 +123,7 @@ func TestAConfigThatMayBeMeantForAClassIsNamed(t *testing.T) {
 		"one elsewhere of another is not it": {[]metav1.Object{in("team", named("cm", "nfs2", "", "i"))}, []string{"Remedy: create a"}, "team"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := finding(t, append(test.all, class)...).Today(class).Target.Problem
+			p := finding(t, append(test.all, class)...).AtPresent(class).Target.Problem
 			if p == nil || p.Reason != "WaitingForConfig" {
 				t.Fatalf("got %v", p)
 			}

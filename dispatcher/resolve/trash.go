@@ -10,7 +10,7 @@ import (
 // Trash returns which released volumes of a config wait for their delete: what the ConfigMaps of
 // its class say, or without any what they said last.
 func (f *Resolver) Trash(made config.Config) (config.Trash, *field.Error) {
-	if t, fault, ok := f.TrashToday(made.Source); ok {
+	if t, fault, ok := f.TrashAtPresent(made.Source); ok {
 		return t, fault
 	}
 	stored := f.Caches.Revisions.Named(made.Source.Revision())
@@ -20,11 +20,11 @@ func (f *Resolver) Trash(made config.Config) (config.Trash, *field.Error) {
 	return config.Noted(stored, made.Source)
 }
 
-// TrashToday returns which released volumes wait for their delete: as many as any of the ConfigMaps
-// keeps that the class of their source has now, since a new one may stand beside the old one for a
-// while, or that has the name of the source's, which may have lost its label. Without any, nothing
-// says it.
-func (f *Resolver) TrashToday(made config.Source) (t config.Trash, fault *field.Error, says bool) {
+// TrashAtPresent returns which released volumes wait for their delete, by the present ConfigMaps:
+// those that the class of their source has, since a new one may stand beside the old one for a
+// while, and the one of the source's name, which may have lost its label. As many wait as any of
+// these keeps. Without any, nothing says it.
+func (f *Resolver) TrashAtPresent(made config.Source) (t config.Trash, fault *field.Error, says bool) {
 	present := f.labelledFor(made.Namespace, made.Class)
 	for _, cm := range []*corev1.ConfigMap{
 		f.presentFor(made), f.Caches.Configs.Named(made.Namespace + "/" + made.Name),

@@ -56,7 +56,7 @@ func (r *Runner) create(ctx context.Context, task input.Task) (*corev1.Persisten
 	if err != nil {
 		return nil, r.rollBack(ctx, task, v, err)
 	}
-	return made, r.yield(ctx, task, v, made)
+	return made, r.dropDuplicate(ctx, task, v, made)
 }
 
 // publish exports the volume and creates first the Secret and then the PV: a PV without its Secret
@@ -110,9 +110,10 @@ func (r *Runner) source(ctx context.Context, task input.Task, id string, c volum
 	return m, r.store.PutSecret(ctx, m.Secret)
 }
 
-// yield removes this run's volume if an overlapping run created the PV for another one. Both runs
-// use the same name for the Secret, so that it is written again for the volume that is kept.
-func (r *Runner) yield(ctx context.Context, task input.Task, ours volume.Volume, made *corev1.PersistentVolume) error {
+// dropDuplicate removes this run's volume if an overlapping run created the PV for another one.
+// Both runs use the same name for the Secret, so that it is written again for the volume that is
+// kept.
+func (r *Runner) dropDuplicate(ctx context.Context, task input.Task, ours volume.Volume, made *corev1.PersistentVolume) error {
 	if err := pv.CheckOwner(made, task.Request.UID); err != nil {
 		return err
 	}
