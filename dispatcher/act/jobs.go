@@ -239,7 +239,7 @@ func (a *Actor) Cancel(ctx context.Context, job *batchv1.Job) error {
 	return nil
 }
 
-// freeOrphans releases the pods whose Job no longer exists.
+// freeOrphans frees the pods whose Job no longer exists.
 func (a *Actor) freeOrphans(ctx context.Context, o *observe.Observation) error {
 	for _, pod := range o.Pods[""] {
 		if o.MayOrphanHaveLeft(pod) {

@@ -56,7 +56,7 @@ func Uninstall(ctx context.Context, client kubernetes.Interface, provisioner str
 	if err := refuseWhileServed(ctx, client, provisioner); err != nil {
 		return err
 	}
-	return held.Release(ctx, client)
+	return held.Free(ctx, client)
 }
 
 // refuseWhileServed returns an error if a Deployment runs a dispatcher of the provisioner. It would add
@@ -173,9 +173,9 @@ func claimsOf(job *batchv1.Job) string {
 	return strings.Join(out, ", ")
 }
 
-// Release removes the finalizers. It continues after the error of an object and returns the first
+// Free removes the finalizers. It continues after the error of an object and returns the first
 // error.
-func (h Held) Release(ctx context.Context, client kubernetes.Interface) error {
+func (h Held) Free(ctx context.Context, client kubernetes.Interface) error {
 	var first error
 	keep := func(err error) {
 		if err != nil && first == nil {

@@ -49,7 +49,7 @@ func TestUninstallFreesAllAndSaysWhatStays(t *testing.T) {
 	if strings.Contains(said.String(), "theirs") || strings.Contains(said.String(), "released") {
 		t.Errorf("it names what is not held:\n%s", said.String())
 	}
-	if err := held.Release(t.Context(), client); err != nil {
+	if err := held.Free(t.Context(), client); err != nil {
 		t.Fatal(err)
 	}
 	job, err := client.BatchV1().Jobs("ns").Get(t.Context(), "held", metav1.GetOptions{})

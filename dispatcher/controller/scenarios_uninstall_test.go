@@ -38,7 +38,7 @@ func TestUninstallFreesAllInATerminatingNamespace(t *testing.T) {
 		for _, job := range fakecluster.List[*batchv1.Job](w) {
 			fakecluster.Delete(w, "namespace-controller", job)
 		}
-		if err := held.Release(w.Context(), client); err != nil {
+		if err := held.Free(w.Context(), client); err != nil {
 			w.T.Error(err)
 		}
 		if left := fakecluster.List[*batchv1.Job](w); len(left) != 0 {

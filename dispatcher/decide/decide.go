@@ -126,7 +126,7 @@ func freeMisnamed(v View) Action {
 	return v.unlessRefused(SetFinalizer{Remove: true, Misnamed: true})
 }
 
-// removePodFinalizer releases a kept pod whose Job no longer exists.
+// removePodFinalizer frees a kept pod whose Job no longer exists.
 func removePodFinalizer(v View) Action {
 	if !v.OrphanPod {
 		return nil
@@ -174,9 +174,9 @@ func describesPV(v View, r Run) bool {
 }
 
 // isReleasedWith reports whether a run's record is no longer needed once it has its outcome. A
-// proven PV is the record of a provision, and the PV that is to be deleted or has grown that of a
-// delete and of an expand. A Job that is being deleted vanishes with its record, so its pod is
-// released before.
+// proven PV is the record of a provision. The PV that is to be deleted is that of a delete, and the
+// one that has grown that of an expand. A Job that is being deleted vanishes with its record, so
+// its pod is freed before.
 func (v View) isReleasedWith(r Run, success bool) bool {
 	switch {
 	case r.Terminating || r.IsUndo() || v.mayStillRun(&r) || r.Verb == contract.Provision && (v.isKeepingRefused() || v.isEarlierOnRecord(r)):

@@ -39,15 +39,15 @@ func (b *Observer) probeInsteadOf(job *batchv1.Job, stuck *runs.Stuck) string {
 	}
 	own, probes := stuckJob{job, slots.StartOf(job), cause, stuck.Node}, map[stuckJob]string{}
 	most := b.maxParallel(job)
-	room, half, held, inNamespace := max(1, most-1), (most+1)/2, 0, map[string]int{}
+	room, half, used, inNamespace := max(1, most-1), (most+1)/2, 0, map[string]int{}
 	var oldest string
 	for _, other := range b.stuckJobs(own) {
 		oldest = cmp.Or(oldest, other.Name)
 		ns := jobs.FirstNamespace(other.Job)
-		if probes[other.sameCause()] == "" && held < room && inNamespace[ns] < half {
+		if probes[other.sameCause()] == "" && used < room && inNamespace[ns] < half {
 			probes[other.sameCause()] = other.Name
 			n := jobs.ParallelOf(other)
-			held += n
+			used += n
 			inNamespace[ns] += n
 		}
 	}
