@@ -122,9 +122,9 @@ func (x *index) secretsMissing() []Finding {
 	return out
 }
 
-// createSecret returns the command that creates the Secret of a PV. Its name is an annotation's: one
-// that names no Secret may be a flag for kubectl, and one in another namespace than that of the PV's
-// config would have the login created where others read it.
+// createSecret returns the command that creates the Secret of a PV. Its name is an annotation's:
+// one that names no Secret may be a flag for kubectl. In another namespace than that of the PV's
+// config, others could read the login.
 func createSecret(pv *corev1.PersistentVolume, namespace, name string) string {
 	home, _, _ := strings.Cut(pv.Annotations[contract.AnnRevision], "/")
 	if namespace != home || len(validation.IsDNS1123Label(namespace))+len(validation.IsDNS1123Subdomain(name)) > 0 {

@@ -20,9 +20,9 @@ type Usage struct {
 	Used int64 `json:"used"`
 }
 
-// Usages returns how full the volumes of PVs are, the fullest first, as far as their storages tell it.
-// A list may name any claim: its volume counts only by the list of its PV's class, on nodes by that of
-// its PV's node, and not if the list has several volumes of the claim.
+// Usages returns how full the volumes of PVs are, the fullest first, as far as their storages tell
+// it. A list may name any claim. So a volume counts only by the list of its PV's class, on nodes by
+// that of its PV's node. It does not count if the list has several volumes of the claim.
 func Usages(s State) []Usage {
 	x := newIndex(s)
 	var out []Usage

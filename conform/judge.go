@@ -59,8 +59,9 @@ func whyOtherLine(v contract.Listed, claim *corev1.PersistentVolumeClaim, cluste
 	return ""
 }
 
-// whyOtherSecrets returns what is wrong with the Secrets of a volume, empty if nothing is. found are
-// those with the label; one that the volume source names belongs to the volume if its name says so.
+// whyOtherSecrets returns what is wrong with the Secrets of a volume, empty if nothing is. The
+// Secrets that were found have the label. One that the volume source names belongs to the volume if
+// its name says so.
 func whyOtherSecrets(pv *corev1.PersistentVolume, found map[types.NamespacedName]bool) string {
 	for _, ref := range secretsOf(pv) {
 		if isSecretOf(pv, ref.Name) && !found[ref] {

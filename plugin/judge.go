@@ -164,9 +164,9 @@ func (d *Dispatcher) judgeBound(r *Report, o *observe.Observation) {
 	}
 }
 
-// ofDirectory adds that the kubelet has nothing to do for a directory, and says so at the same time
-// (NodeExpand in pkg/volume/local/local.go): it looks at the volumes of a pod every 60 to 90 seconds
-// (workerResyncIntervalJitterFactor in pkg/kubelet/pod_workers.go).
+// ofDirectory adds that the kubelet has nothing to do for a directory (NodeExpand in
+// pkg/volume/local/local.go). The kubelet still says so itself: it looks at the volumes of a pod
+// every 60 to 90 seconds (workerResyncIntervalJitterFactor in pkg/kubelet/pod_workers.go).
 func ofDirectory(pv *corev1.PersistentVolume) string {
 	if pv.Spec.Local == nil {
 		return ""

@@ -16,8 +16,9 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 )
 
-// ExplainToUser says why a claim is as it is, as far as a user knows who may read no Jobs: the
-// claim's annotations and the events about it. notRead are the kinds that the user may not read.
+// ExplainToUser says why a claim is as it is, as far as a user knows who may read no Jobs. That is
+// the claim's annotations and the events about it. notRead are the kinds that the user may not
+// read.
 func ExplainToUser(ctx context.Context, client kubernetes.Interface, claim *corev1.PersistentVolumeClaim, notRead []string) (*Report, error) {
 	r := newReport(string(claim.UID))
 	size := claim.Spec.Resources.Requests[corev1.ResourceStorage]

@@ -31,8 +31,8 @@ const (
 )
 
 // listNodes lists what a class has on nodes: on each that has PVs of the class, and on every other
-// one where class and config allow a volume, since an orphan may be all that a node has. No PV of a
-// node that was not listed is taken for missing.
+// one where class and config allow a volume. An orphan may be all that a node has. No PV of a node
+// that was not listed is taken for missing.
 func (a *Auditor) listNodes(ctx context.Context, c Class, l *Look) error {
 	if err := a.readNodes(ctx, &l.State); err != nil {
 		return err
@@ -167,9 +167,9 @@ func (a *Auditor) listNode(ctx context.Context, c Class, node *corev1.Node) ([]a
 	return a.listed(ctx, c, job)
 }
 
-// createAlone creates a Job when there is no other of its name. A Job of another audit is neither used,
-// since what it has listed may be older than what is compared with it, nor ended, unless its audit was
-// killed before it could start the Job: then nothing else would end it for long.
+// createAlone creates a Job when there is no other of its name. A Job of another audit is not used,
+// since what it has listed may be older than what is compared with it. It is ended only if its
+// audit was killed before it could start the Job: nothing else would end it for long.
 func (a *Auditor) createAlone(ctx context.Context, job *batchv1.Job) (*batchv1.Job, error) {
 	var startable time.Time // since when the other one is
 	for until := a.Clock.Now().Add(a.Timeout); ; {

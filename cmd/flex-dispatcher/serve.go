@@ -134,12 +134,12 @@ const (
 
 // A replica looks at the lease every leaseRetryPeriod to 2.2 times that
 // (leaderelection.JitterFactor). So it follows a leader that has released the lease after 1.1 s at
-// most, and one that was killed after leaseDuration and 2.2 s: one pause until it sees the last
-// renewal, and one after it has expired. It counts leaseDuration on its own clock, from when it saw
-// the renewal, so clocks may differ; leaseRenewDeadline, after which a leader that cannot renew
-// ends, leaves room for clocks that run at different speeds. What this costs the API server are two
-// writes a second of the leader, as much as the leases of 20 nodes, and two reads of each other
-// replica.
+// most. It follows one that was killed after leaseDuration and 2.2 s: one pause until it sees the
+// last renewal, and one after that has expired. It counts leaseDuration on its own clock, from when
+// it saw the renewal, so clocks may differ. A leader that cannot renew ends after
+// leaseRenewDeadline, which leaves room for clocks that run at different speeds. What this costs
+// the API server are two writes a second of the leader, as much as the leases of 20 nodes, and two
+// reads of each other replica.
 const (
 	leaseDuration      = 15 * time.Second
 	leaseRenewDeadline = 10 * time.Second
@@ -174,8 +174,8 @@ func recordEvents(ctx context.Context, cfg *rest.Config, limit *eventlimit.Limit
 }
 
 // lead calls run while this replica holds the lease, and gives the lease back on the way out, so
-// that another replica takes over at once. The elector's context outlives ctx: it ends when run has
-// returned, since the elector gives the lease back as soon as its context ends, and every rolling
+// that another replica takes over at once. The elector's context outlives ctx, and ends when run
+// has returned. The elector releases the lease as soon as its context ends: otherwise every rolling
 // update would have two leaders for a moment.
 func (s *settings) lead(ctx context.Context, cfg *rest.Config, run func(context.Context)) error {
 	lock, id, err := s.lease(cfg)
