@@ -219,8 +219,8 @@ func (c *Caches) PodsWithoutJob() []*corev1.Pod {
 }
 
 // WaitingForNode returns the objects that may wait for a node, by the node's name or hostname
-// label: unbound claims that have it selected, PVs with their volume there, and Jobs that are
-// records of runs there. An empty name stands for the released PVs that name no single node.
+// label. These are unbound claims that have it selected, PVs with their volume there, and Jobs that
+// are records of runs there. An empty name stands for the released PVs that name no single node.
 func (c *Caches) WaitingForNode(name string) ([]*corev1.PersistentVolumeClaim, []*corev1.PersistentVolume, []*batchv1.Job) {
 	return c.Claims.By(ByNode, name), c.PVs.By(ByNode, name), c.Jobs.By(ByNode, name)
 }

@@ -135,8 +135,9 @@ func classOfRevision(obj any) ([]string, error) {
 }
 
 // ClassOfRevision returns the label of the class whose config a revision holds. The revision's own
-// label says the same, and counts only if the content cannot be decoded: if it were removed, the
-// revision would have no place among the others of its class, and be stored again and again.
+// label says the same, and counts only if the content cannot be decoded. Otherwise a revision
+// without the label would have no place among the others of its class, and be stored again and
+// again.
 func ClassOfRevision(stored *appsv1.ControllerRevision) string {
 	src, err := config.StoredSource(stored)
 	if err != nil {

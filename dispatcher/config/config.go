@@ -39,12 +39,12 @@ type Config struct {
 	RequestKeys       []string // labels and annotations of the claim that are part of its request, sorted
 	// Properties of the config and parameters of the class, for the container.
 	Properties map[string]string
-	// Scheduling is what of the pod says where it goes and what it needs there: the node selector,
-	// with that of the template, affinity, tolerations, scheduler, priority and pull secrets, and
-	// resources of the pod and of the container.
+	// Scheduling is what of the pod says where it goes and what it needs there. It has the node
+	// selector, with that of the template, affinity, tolerations, scheduler, priority and pull
+	// secrets. It also has the resources of the pod and of the container.
 	Scheduling corev1.PodSpec
-	// onNodes is set if the nodes that the config selects may be the storage: the runs use the files,
-	// the network or the processes of their node, and nothing else says which node that is.
+	// onNodes is set if the nodes that the config selects may be the storage. The runs use the
+	// files, the network or the processes of their node, and nothing else says which node that is.
 	onNodes bool
 	// Warnings are not faults: the config is used, but its administrator should know them.
 	Warnings []string

@@ -17,9 +17,9 @@ const (
 	ManagedBy = "flex-dispatcher"
 	// SelectManaged is the label selector of the dispatcher's Jobs, pods and config revisions.
 	SelectManaged = LabelManagedBy + "=" + ManagedBy
-	// LabelProvisioner holds, on Jobs and pods, the name of the dispatcher's provisioner, or a hash of
-	// a name that no label can have: the dispatchers of two provisioners may share a config namespace,
-	// and one of them once cancelled the other's Jobs as unwanted
+	// LabelProvisioner has, on Jobs and pods, the name of the dispatcher's provisioner, or a hash
+	// of a name that no label can have. The dispatchers of two provisioners may share a config
+	// namespace. One of them once cancelled the other's Jobs as unwanted
 	// (TestTwoProvisionersShareAConfigNamespace).
 	LabelProvisioner = contract.LabelProvisioner
 	// LabelClass holds a hash of the storage class's name, since a class's name may be longer than

@@ -23,10 +23,11 @@ func SameStorage(a, b Config) bool {
 // seen. An edit of it may be the address of another storage.
 func holdsAddress(c Config) bool { return lineOfAddress(c.Script) > 0 }
 
-// storageOf returns, in JSON, a config without what an administrator corrects: image, script and command, the
-// verbs, limits of runs, labels of the pod that no container reads, users of the pod, and the
-// scheduling, unless that says on which node the storage is. An image knows its storage by its properties: a server that stands in the
-// command is not compared, and docs/configuration.md says so.
+// storageOf returns, in JSON, a config without what an administrator corrects. That is image,
+// script and command, the verbs, limits of runs, users of the pod, and labels of the pod that no
+// container reads. It is also the scheduling, unless that says on which node the storage is. An
+// image knows its storage by its properties: a server that stands in the command is not compared,
+// and docs/configuration.md says so.
 func storageOf(c Config) []byte {
 	template, scheduling := c.template(), corev1.PodSpec{}
 	if !readsLabels(template.Spec) {

@@ -156,9 +156,9 @@ const anyClass = "*"
 // isSeparator reports whether a character separates the words of a list.
 func isSeparator(r rune) bool { return r == ',' || unicode.IsSpace(r) }
 
-// served returns the data of a ConfigMap as a source has them: without the lists of its classes and
-// namespaces, which say nothing of how they are served (when one is added, the others keep their
-// revisions), and with the image of a script under a key of its own.
+// served returns the data of a ConfigMap as a source has them. They are without the lists of its
+// classes and namespaces, which say nothing of how they are served: when one is added, the others
+// keep their revisions. And the image of a script is under a key of its own.
 func served(data map[string]string) map[string]string {
 	_, lists := data[keyClasses]
 	_, limited := data[keyNamespaces]

@@ -9,9 +9,9 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 )
 
-// Config keeps the data of a ConfigMap, and of data that are too large their size, and the classes
-// and namespaces that it lists as far as a config has room: 1,500 ConfigMaps of 1 MiB would need
-// more memory than the limit.
+// Config keeps the data of a ConfigMap. Of data that are too large it keeps the size, and the
+// classes and namespaces that it lists, as far as a config has room. 1,500 ConfigMaps of 1 MiB
+// would need more memory than the limit.
 func Config(cm *corev1.ConfigMap) *corev1.ConfigMap {
 	out := &corev1.ConfigMap{ObjectMeta: cutMeta(&cm.ObjectMeta), Data: cm.Data}
 	out.Labels = onlyKeys(cm.Labels, contract.LabelType, contract.LabelStorageClass)

@@ -84,7 +84,7 @@ func Pod(pod *corev1.Pod) *corev1.Pod {
 
 // cutPodStatus keeps of a pod's status what a run is read from. The API server limits neither the
 // texts nor the lists in it, and lets a kubelet write containers that the pod does not have
-// (ValidatePodStatusUpdate in Kubernetes' pkg/apis/core/validation): the caches once kept 1.4 MB of
+// (ValidatePodStatusUpdate in Kubernetes' pkg/apis/core/validation). The caches once kept 1.4 MB of
 // one pod, in 330 conditions (TestCachesKeepFewBytesOfWhatAKubeletWrites).
 func cutPodStatus(s corev1.PodStatus, spec corev1.PodSpec) corev1.PodStatus {
 	return corev1.PodStatus{

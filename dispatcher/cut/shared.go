@@ -102,8 +102,9 @@ func PV(pv *corev1.PersistentVolume) *corev1.PersistentVolume {
 	return &out
 }
 
-// largestSource is the largest volume source that is kept of a PV that is too large, in bytes, and its
-// node affinity: it may stand for the same volume as a PV that is kept whole, whose source is no larger.
+// largestSource is the largest volume source, in bytes, and node affinity that are kept of a PV
+// that is too large. It may stand for the same volume as a PV that is kept whole, whose source is
+// no larger.
 const largestSource = contract.MaxFiles
 
 // withoutTexts returns a PV with the annotations and fields by which it is found, compared and released.

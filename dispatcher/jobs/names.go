@@ -5,7 +5,7 @@ import "github.com/flex-provisioner/flex-provisioner/contract"
 // Labels of a Job, and of its pods.
 const (
 	// LabelMember and a claim's UID are a label, without a value, of every Job that serves the
-	// claim, and not of its pods: the API server's time for an object grows with each of its
+	// claim. Its pods do not have it: the API server's time for an object grows with each of its
 	// labels, and the pod of a batch is written six times. All Jobs of a claim are found by it.
 	LabelMember = "claim." + contract.Domain
 	// LabelUIDs is, on the pod of a batch, the hash of its AnnUIDs: a kubelet may write annotations

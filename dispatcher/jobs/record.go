@@ -20,10 +20,10 @@ import (
 const AnnRecord = contract.Domain + "record"
 
 // recordVersion is the version of the record. It changes when an older dispatcher must not act on
-// the Job: when a field has another meaning, when a field is added that must not get lost, since an
-// older dispatcher drops it with its next write, or when the Job's request has another version of
-// the contract. In every version the record begins with a line that is an object with the version
-// and the sources, and a Job is found by the same labels.
+// the Job: when a field has another meaning, or the Job's request has another version of the
+// contract. It also changes when a field is added that must not get lost, since an older dispatcher
+// drops it with its next write. In every version the record begins with a line that is an object
+// with the version and the sources, and a Job is found by the same labels.
 const recordVersion = 1
 
 // Head is the first line of a Job's record: what is asked of a Job without asking for one of its

@@ -67,10 +67,10 @@ func allowedTopologies(class *storagev1.StorageClass) []map[string][]string {
 // hashVersion is the version of what Hash covers.
 const hashVersion = "3"
 
-// Hash returns a hash of what a claim asks for: its spec, what the class says beside its
-// parameters, and those labels and annotations of the claim that the config's request-keys name, if
-// the request carries any. Everything else may be written by controllers at any time: an annotation
-// that was renewed every ten seconds once was a new request each time
+// Hash returns a hash of what a claim asks for: its spec, and what the class says beside its
+// parameters. If the request carries labels and annotations of the claim, it also has those that
+// the config's request-keys name. Everything else may be written by controllers at any time: an
+// annotation that was renewed every ten seconds once was a new request each time
 // (TestAnAnnotationThatAlwaysChangesIsNoRetryStorm). Parameters are part of the config revision. A
 // claim's name, namespace and UID never change: without them, the claims of a batch that ask for
 // the same have one hash, which stands on their Job once.

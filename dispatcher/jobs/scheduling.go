@@ -98,13 +98,13 @@ func requireNodes(spec *corev1.PodSpec, need *corev1.NodeSelector) {
 }
 
 // schedule sets where a pod goes and what it needs there. It is not merged with the rest of the
-// template, which may be that of an older revision with the needs of the present one. The pull secrets
-// are added to those of the template, since the image of an older revision may be where only its own
-// lead, and the container keeps its claims on the pod's devices, which only its own template has. The
-// pod goes to nodes of the operating system of the images unless the config says otherwise. It requests
-// no CPU and no memory: a pod that fills its node waits for its volume, and would wait for a pod that
-// finds no room there. Zero is said, and not left out, for the default of a LimitRange would take its
-// place, and a ResourceQuota refuses a pod that says nothing.
+// template, which may be that of an older revision with the needs of the present one. The pull
+// secrets are added to those of the template, since the image of an older revision may be where
+// only its own lead. The container keeps its claims on the pod's devices, which only its own
+// template has. The pod goes to nodes of the operating system of the images unless the config says
+// otherwise. It requests no CPU and no memory: a pod that fills its node waits for its volume, and
+// would wait for a pod that finds no room there. Zero is said, and not left out, for the default of
+// a LimitRange would take its place, and a ResourceQuota refuses a pod that says nothing.
 func schedule(spec *corev1.PodSpec, scheduling corev1.PodSpec, parallel int) {
 	s := scheduling.DeepCopy()
 	spec.NodeSelector = map[string]string{corev1.LabelOSStable: config.DefaultOS}

@@ -105,9 +105,9 @@ func DropGate(gate string) Fields {
 }
 
 // Untracked adds to a patch that the API server no longer tracks who has set which field of the
-// object: it forgets that, and later updates compute nothing of it (Update of skipNonAppliedManager
-// in apimachinery's util/managedfields/internal). It is for objects that only controllers write, and
-// none by server-side apply.
+// object. It forgets that, and later updates compute nothing of it (Update of skipNonAppliedManager
+// in apimachinery's util/managedfields/internal). It is for objects that only controllers write,
+// and none by server-side apply.
 func Untracked(change Fields) Fields {
 	metadata, _ := change["metadata"].(Fields)
 	if metadata == nil {

@@ -7,9 +7,9 @@ import (
 )
 
 // NameOnNode returns the name that the status of a node has for a PV's volume while it is attached
-// there, in volumesInUse and in volumesAttached: the name of the volume plugin, and what that
-// plugin calls the volume. It returns nothing for a volume that is never attached, such as NFS,
-// hostPath and local: no node reports those.
+// there, in volumesInUse and in volumesAttached. It is made of the volume plugin's name, and of
+// what that plugin calls the volume. It returns nothing for a volume that is never attached, such
+// as NFS, hostPath and local: no node reports those.
 func NameOnNode(pv *corev1.PersistentVolume) corev1.UniqueVolumeName {
 	plugin, name := "", ""
 	switch s := pv.Spec.PersistentVolumeSource; {

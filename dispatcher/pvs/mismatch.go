@@ -112,7 +112,7 @@ func Unclaimed(pv *corev1.PersistentVolume) string {
 
 // WhyRival returns why a PV under another name than its UID's may be the volume of that UID, or
 // nothing. Such a PV carries the UID, or it has the volume source of own, the UID's PV, which may
-// be nil, or it names the claim and was created since a run was launched that may have made the
+// be nil. Or it names the claim, and was created since a run was launched that may have made the
 // volume. The clocks of two API servers may differ by a minute.
 func WhyRival(pv, own *corev1.PersistentVolume, uid string, since time.Time) string {
 	ref := pv.Spec.ClaimRef

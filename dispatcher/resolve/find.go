@@ -102,10 +102,11 @@ func (f *Resolver) noConfig(class, namespace string) reason.Note {
 	}
 }
 
-// nearConfig says that a ConfigMap may be meant for a class and does not serve it, and what to do then:
-// it lies in another config namespace, or is labelled for a class that does not exist, or for none. It
-// returns nothing if there is none, or several that may be meant. The claim's user reads this, so the
-// namespaces of other administrators are not named: a command finds them.
+// nearConfig says that a ConfigMap may be meant for a class and does not serve it, and what to do
+// then. The ConfigMap is in another config namespace, or is labelled for a class that does not
+// exist, or for none. It returns nothing if there is none, or several that may be meant. The
+// claim's user reads this, so the namespaces of other administrators are not named: a command finds
+// them.
 func (f *Resolver) nearConfig(class, namespace string) (near, remedy string) {
 	if len(f.Caches.Configs.By(cluster.ByClass, config.ClassLabel(class))) > 0 {
 		return fmt.Sprintf(" in the namespace %s. A ConfigMap of another config namespace is labelled for it", namespace),

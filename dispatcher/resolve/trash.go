@@ -20,10 +20,10 @@ func (f *Resolver) Trash(made config.Config) (config.Trash, *field.Error) {
 	return config.Noted(stored, made.Source)
 }
 
-// TrashAtPresent returns which released volumes wait for their delete, by the present ConfigMaps:
-// those that the class of their source has, since a new one may stand beside the old one for a
-// while, and the one of the source's name, which may have lost its label. As many wait as any of
-// these keeps. Without any, nothing says it.
+// TrashAtPresent returns which released volumes wait for their delete, by the present ConfigMaps.
+// Those are all that the class of their source has, since a new one may stand beside the old one
+// for a while. The one of the source's name counts, too, since it may have lost its label. As many
+// wait as any of these keeps. Without any, nothing says it.
 func (f *Resolver) TrashAtPresent(made config.Source) (t config.Trash, fault *field.Error, says bool) {
 	present := f.labelledFor(made.Namespace, made.Class)
 	for _, cm := range []*corev1.ConfigMap{
