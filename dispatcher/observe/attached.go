@@ -54,13 +54,13 @@ func (b *Observer) clonedProblem(ctx context.Context, reader cluster.Reader, pv 
 		}
 	}
 	for _, pod := range b.Caches.Pods.By(cluster.BySourcePV, jobs.SourceKey(pv.Name)) {
-		may, _, _, err := b.mayRun(ctx, reader, pod)
+		end, err := b.endOf(ctx, reader, pod)
 		switch {
 		case err != nil:
 			return nil, err
-		case may && runs.IsLeftGated(pod):
+		case end.mayRun && runs.IsLeftGated(pod):
 			return cloningProblem("pod", pod).Remedyf("the pod has a scheduling gate, and its Job no longer exists: %s", runs.DeleteCommand(pod)), nil
-		case may:
+		case end.mayRun:
 			return cloningProblem("pod", pod), nil
 		}
 	}
@@ -95,8 +95,8 @@ func (b *Observer) observeSources(ctx context.Context, reader cluster.Reader, ru
 // confirms.
 func (b *Observer) isBeingDeleted(ctx context.Context, reader cluster.Reader, name string) (bool, error) {
 	for _, pod := range b.Caches.Pods.By(cluster.ByUID, strings.TrimPrefix(name, contract.PVName(""))) {
-		may, _, _, err := b.mayRun(ctx, reader, pod)
-		if err != nil || may && pod.Labels[jobs.LabelVerb] == string(contract.Delete) {
+		end, err := b.endOf(ctx, reader, pod)
+		if err != nil || end.mayRun && pod.Labels[jobs.LabelVerb] == string(contract.Delete) {
 			return true, err
 		}
 	}

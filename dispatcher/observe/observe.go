@@ -229,12 +229,12 @@ func (b *Observer) readOrphans(ctx context.Context, reader cluster.Reader, o *Ob
 			}
 			continue
 		}
-		may, until, lost, err := b.mayRun(ctx, reader, pod)
+		end, err := b.endOf(ctx, reader, pod)
 		switch {
 		case err != nil:
 			return err
-		case may:
-			b.observeLeft(o, pod, until, lost)
+		case end.mayRun:
+			b.observeLeft(o, pod, end)
 		case runs.HasFinalizer(pod):
 			o.Pods[""] = append(o.Pods[""], pod)
 		}
@@ -261,8 +261,8 @@ func (b *Observer) observeLost(ctx context.Context, reader cluster.Reader, o *Ob
 	if !slices.ContainsFunc(o.View.Runs, ended) {
 		return nil
 	}
-	may, _, _, err := b.mayRun(ctx, reader, pod)
-	if err != nil || !may {
+	end, err := b.endOf(ctx, reader, pod)
+	if err != nil || !end.mayRun {
 		return err
 	}
 	lost, err := lostNode(ctx, reader, pod.Spec.NodeName)
@@ -273,8 +273,8 @@ func (b *Observer) observeLost(ctx context.Context, reader cluster.Reader, o *Ob
 }
 
 // observeLeft notes that a pod may run whose Job no longer exists. It holds a slot of its class.
-func (b *Observer) observeLeft(o *Observation, pod *corev1.Pod, until time.Time, lost string) {
-	stuck, recheck := runs.LeftStuck(pod, until, lost, b.Clock.Now())
+func (b *Observer) observeLeft(o *Observation, pod *corev1.Pod, end podEnd) {
+	stuck, recheck := runs.LeftStuck(pod, end.until, end.lostNode, b.Clock.Now())
 	if stuck != nil {
 		o.LeftPod, o.View.LeftPod = pod, &decide.Problem{Reason: stuck.Reason, Note: stuck.Note}
 	}

@@ -185,25 +185,33 @@ func (b *Observer) setGate(run *decide.Run, job *batchv1.Job, gated *corev1.Pod)
 
 // observeOtherPod notes if another pod than the gated one may run, and until when or on which node.
 func (b *Observer) observeOtherPod(ctx context.Context, reader cluster.Reader, run *decide.Run, pod *corev1.Pod) error {
-	may, until, lost, err := b.mayRun(ctx, reader, pod)
-	if err == nil && may {
-		run.OtherPod, run.LostNode, run.RecheckAt = pod.Name, lost, until
+	end, err := b.endOf(ctx, reader, pod)
+	if err == nil && end.mayRun {
+		run.OtherPod, run.LostNode, run.RecheckAt = pod.Name, end.lostNode, end.until
 	}
 	return err
 }
 
-// mayRun reports whether a container of a pod may be running now or later. until is when that ends
-// without a report of its node. It is zero if only a report ends it, or the pod's deletion. lost
-// names the node if that does not end its pods at their deadlines.
-func (b *Observer) mayRun(ctx context.Context, reader cluster.Reader, pod *corev1.Pod) (may bool, until time.Time, lost string, err error) {
-	may, until = runs.MayRun(pod, b.Clock.Now())
-	if until.IsZero() {
-		return may, until, "", nil
+// podEnd is what is known of when a pod ends.
+type podEnd struct {
+	// mayRun is set if a container of the pod may be running now or later.
+	mayRun bool
+	// until is when that ends without a report of its node, zero if only a report ends it, or the
+	// pod's deletion.
+	until time.Time
+	// lostNode names the node if that does not end its pods at their deadlines.
+	lostNode string
+}
+
+func (b *Observer) endOf(ctx context.Context, reader cluster.Reader, pod *corev1.Pod) (end podEnd, err error) {
+	end.mayRun, end.until = runs.MayRun(pod, b.Clock.Now())
+	if end.until.IsZero() {
+		return end, nil
 	}
-	if lost, err = lostNode(ctx, reader, pod.Spec.NodeName); lost != "" {
-		return true, time.Time{}, lost, err
+	if end.lostNode, err = lostNode(ctx, reader, pod.Spec.NodeName); end.lostNode != "" {
+		end.mayRun, end.until = true, time.Time{}
 	}
-	return may, until, "", err
+	return end, err
 }
 
 // lostNode returns the name of a node if it does not end its pods at their deadlines, or nothing.

@@ -112,8 +112,8 @@ func linesNaming(message, uid string) string {
 	return out.String()
 }
 
-// OutputOf returns the end of the output of a Job's container, printable. It leaves out the results
-// of requests that are done: where it is cut, half a result would count as output.
+// OutputOf returns the end of the output of a Job's container, printable. The results of requests
+// that are done are left out before it is cut: half a result would count as output.
 func OutputOf(pods []*corev1.Pod) string {
 	if pod := NewestPod(pods); pod != nil {
 		if terminated := terminatedState(pod); terminated != nil {
