@@ -222,8 +222,7 @@ func (c *Controller) processNext(ctx context.Context) bool {
 }
 
 // reconcile takes one step for one UID. It returns when to take the next, zero for when something
-// changes. What a refused write has taught is decided upon at once: the UID may have a slot now
-// that it would lose otherwise.
+// changes. If a write was refused, it decides again at once without that, so that the UID keeps its slot.
 func (c *Controller) reconcile(ctx context.Context, uid types.UID) (time.Duration, error) {
 	isEnough := isEnoughForClaim
 	if _, looksLive := c.lookLive.LoadAndDelete(uid); looksLive {
@@ -254,8 +253,8 @@ func (c *Controller) carryOut(ctx context.Context, o *observe.Observation, actio
 		return cluster.BehindFor, false, c.launch(ctx, act.Member{O: o, Launch: launch}) // in case no cache ever shows the Job
 	}
 	if _, keeps := action.(decide.KeepVolume); keeps {
-		for _, rescued := range o.View.Rescued() {
-			c.runs.Ask(cluster.KeyOf(o.Jobs[rescued.Name]), o.UID)
+		for _, r := range o.View.RevokedDeletes() {
+			c.runs.Ask(cluster.KeyOf(o.Jobs[r.Name]), o.UID)
 		}
 	}
 	if decide.IsOnJob(action) {

@@ -273,8 +273,8 @@ func (v View) isDeleteRevoked(r Run) bool {
 	}
 }
 
-// Rescued returns the runs of deletes that are to be cancelled before a container of theirs starts.
-func (v View) Rescued() (all []Run) {
+// RevokedDeletes returns the runs of deletes that are to be cancelled before a container of theirs starts.
+func (v View) RevokedDeletes() (all []Run) {
 	for _, r := range v.Runs {
 		if v.isDeleteRevoked(r) {
 			all = append(all, r)
@@ -289,7 +289,7 @@ func (v View) Rescued() (all []Run) {
 func ForJob(v View, job string) Action {
 	action := Decide(v)
 	if _, ok := action.(KeepVolume); ok {
-		for _, r := range v.Rescued() {
+		for _, r := range v.RevokedDeletes() {
 			if r.Name == job {
 				return Cancel{Run: r}
 			}

@@ -7,13 +7,13 @@ type Action int
 
 // The actions, the first one first where claims say several.
 const (
-	Cancel  Action = iota // delete the Job: no claim may have it
-	Record                // write how its run ended
-	Note                  // write something else on the Job
-	Release               // write that the claim needs its record no more
-	Wait                  // something of the claim comes first
-	Open                  // let the pod be scheduled
-	Spare                 // delete the Job: the claim does not need it, and another may
+	Cancel   Action = iota // delete the Job: no claim may have it
+	Record                 // write how its run ended
+	Note                   // write something else on the Job
+	Release                // write that the claim needs its record no more
+	Wait                   // something of the claim comes first
+	Open                   // let the pod be scheduled
+	Unneeded               // delete the Job: the claim does not need it, and another may
 )
 
 // Job is what is to be known of a Job beside what its claims say.
@@ -27,12 +27,12 @@ type Job struct {
 // container is given cannot be changed. A Job is cancelled for one that says so, or if none needs it.
 // Anything else is written for those that say so.
 func Decide(job Job, answers []decide.Action) Action {
-	next, spared := Spare, false
+	next, unneeded := Unneeded, false
 	for _, answer := range answers {
 		says := saysOf(job.Name, answer)
-		next, spared = min(next, says), spared || says == Spare
+		next, unneeded = min(next, says), unneeded || says == Unneeded
 	}
-	if len(answers) == 0 || next == Open && spared && job.Deletes {
+	if len(answers) == 0 || next == Open && unneeded && job.Deletes {
 		return Wait
 	}
 	return next
@@ -46,7 +46,7 @@ func saysOf(job string, answer decide.Action) Action {
 	switch a := answer.(type) { //nolint:gochecksumtype // no other is a write on a Job
 	case decide.Cancel:
 		if a.UnlessNeeded {
-			return Spare
+			return Unneeded
 		}
 		return Cancel
 	case decide.RecordOutcome:

@@ -50,7 +50,7 @@ func TestEveryAnswerOfThreeClaimsKeepsTheLaws(t *testing.T) {
 			}
 		}
 	}
-	for action := range Spare + 1 {
+	for action := range Unneeded + 1 {
 		if seen[action] == 0 {
 			t.Errorf("no answers lead to %d", action)
 		}
@@ -70,7 +70,7 @@ func wrongWith(job Job, action Action, said map[string]int) string {
 		{"opens the gate before all have said that it may, or for none", Open, mine != 3 || said["needed"] == 0},
 		{"deletes the volume of a claim that does not say so", Open, mixed},
 		{"cancels a Job that no claim wants cancelled", Cancel, said["doomed"] == 0},
-		{"cancels a Job that a claim may need", Spare, said["unneeded"] != 3},
+		{"cancels a Job that a claim may need", Unneeded, said["unneeded"] != 3},
 		{"records what has not ended, or is cancelled", Record, said["ended"] == 0 || said["doomed"] > 0},
 		{"releases what is needed, or before something else", Release, said["released"] == 0 || first+noted > 0},
 		{"notes nothing, or before something else", Note, noted == 0 || first > 0},

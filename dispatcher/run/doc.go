@@ -1,7 +1,7 @@
-// Package run is the loop of a Job: it opens the gate of its pod, cancels it, records how its run ended,
-// and releases pod and record, for all claims that the Job serves. It asks each of them one question,
-// which decide.Decide answers. An action on the Job says what the claim wants of it: Confirm that it
-// still needs the run, Cancel that it does not, RecordOutcome whether the run succeeded, whether its
-// record may go and when the next one follows. Any other action is the claim's own, and comes before.
-// Nothing else writes on a Job that was created. Start reading at Decide.
+// Package run is the loop of a Job. It opens the gate of the Job's pod, cancels the Job, records how its
+// run ended, and frees the pod and releases the record, for all claims that the Job serves. It asks each
+// of them one question, which decide.Decide answers: Confirm says that the claim still needs the run,
+// Cancel that it does not. RecordOutcome says whether the run succeeded and whether its record may go.
+// Any other action is the claim's own, and comes first. Nothing else writes on a Job that was created.
+// Start reading at Decide.
 package run

@@ -146,9 +146,9 @@ func isDelete(obj metav1.Object) bool {
 	return obj.GetLabels()[jobs.LabelVerb] == string(contract.Delete)
 }
 
-// consult decides what to do for a Job. All of its claims are asked on what the caches show, and those for
-// which that is not enough once more before something follows from what they say: of 64 claims that need
-// live facts, most looks end with one that waits.
+// consult decides what to do for a Job. It asks all claims on what the caches show. Before something
+// follows from what they say, it asks those again for which that is not enough: of 64 claims that need
+// live facts, most passes end with one that waits.
 func (l *Loop) consult(ctx context.Context, j seen) (Action, []answer) {
 	answers := make([]answer, 0, len(j.uids))
 	for _, uid := range j.uids {
@@ -198,7 +198,7 @@ func (l *Loop) carryOut(ctx context.Context, action Action, job string, saying [
 	var after time.Duration
 	var err error
 	switch action {
-	case Cancel, Spare:
+	case Cancel, Unneeded:
 		err = l.cancel(ctx, saying)
 	case Record:
 		err = l.record(ctx, saying)
@@ -235,9 +235,9 @@ func uidsOf(job *batchv1.Job) []string {
 	return slices.DeleteFunc(slices.Clone(jobs.UIDs(job)), func(uid string) bool { return uid == "" })
 }
 
-// mayAct reports whether the claims of a Job may have something to say about it, as far as it shows
-// itself: its pod is gated, makes no progress or has ended. To ask 64 claims at each change of a Job that
-// runs would take more time than all the rest.
+// mayAct reports whether a Job itself shows that its claims may have something to say about it: its pod is
+// gated, makes no progress or has ended. To ask 64 claims at each change of a Job that runs would take
+// more time than all the rest.
 func (j seen) mayAct(now time.Time) bool {
 	switch {
 	case runs.GatedPod(j.pods) != nil:
@@ -257,9 +257,9 @@ func IsToBeFreed(job *batchv1.Job, pods []*corev1.Pod) bool {
 	return len(runs.ReleasablePods(pods)) > 0 && !jobs.IsNewer(job) && runs.AllRecorded(job)
 }
 
-// free releases the pods of a Job, before its record is released: a Job that is being deleted vanishes
-// with that. No claim has anything to say about it, and one that cannot be observed does not hold it up.
-// It returns false while the API server refuses it.
+// free frees the pods of a Job before its record is released: a Job that is being deleted vanishes with
+// that. No claim has anything to say about it, and one that cannot be observed does not hold it up. It
+// returns false while the API server refuses it.
 func (l *Loop) free(ctx context.Context, job *batchv1.Job, pods []*corev1.Pod) (bool, error) {
 	first := l.ask(ctx, job.Name, types.UID(jobs.UIDs(job)[0]), Cached)
 	if first.err == nil && first.o.View.IsRefused(decide.RemovePodFinalizer{}) {
@@ -277,8 +277,8 @@ func (l *Loop) free(ctx context.Context, job *batchv1.Job, pods []*corev1.Pod) (
 	return true, err
 }
 
-// ask returns what a claim says about a Job. One that cannot be observed says nothing, and such an error
-// is reported on no claim: it was once reported on the first one of the batch, which was another tenant's
+// ask returns what a claim says about a Job. One that cannot be observed says nothing. Its error is
+// reported on no claim: it was once reported on the first one of the batch, another tenant's
 // (TestTheGrantsOfATenantHoldUpNoClaimOfItsBatch).
 func (l *Loop) ask(ctx context.Context, job string, uid types.UID, look Look) answer {
 	o, action, err := l.Claims.Say(ctx, uid, job, look)
@@ -310,8 +310,8 @@ func (l *Loop) open(ctx context.Context, needing []answer) error {
 	return l.Actor.Confirm(ctx, needing[0].action.(decide.Confirm).Run, members...)
 }
 
-// cancel deletes a Job. If it was gated, the next run of each of its claims is launched later each
-// time: as long as a cache is behind, it would be launched and cancelled again and again.
+// cancel deletes a Job. If it was gated, the next run of each claim comes later each time: while a cache
+// is behind, it would be launched and cancelled again and again.
 func (l *Loop) cancel(ctx context.Context, saying []answer) error {
 	run := saying[0].action.(decide.Cancel).Run
 	if run.State() == decide.RunGated {
@@ -346,11 +346,11 @@ func (l *Loop) release(ctx context.Context, saying []answer) (time.Duration, err
 	return l.Actor.ReleaseRecords(ctx, all...)
 }
 
-// reportStuck reports why a Job makes no progress to the claims that have asked for its end, and wait for
-// it all the same since another one needs it. The others' own loop reports it.
+// reportStuck reports why a Job makes no progress to the claims that have asked for its end. They wait for
+// it while another claim needs it. The others' own loop reports it to them.
 func (l *Loop) reportStuck(ctx context.Context, j seen, answers []answer) (err error) {
 	for _, one := range answers {
-		if saysOf(j.Name, one.action) != Spare || !slices.Contains(j.asking, one.uid) {
+		if saysOf(j.Name, one.action) != Unneeded || !slices.Contains(j.asking, one.uid) {
 			continue
 		}
 		if run := one.action.(decide.Cancel).Run; run.Stuck != nil {
