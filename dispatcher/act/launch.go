@@ -59,8 +59,8 @@ func (a *Actor) Launch(ctx context.Context, first Member, others ...Member) erro
 	return nil
 }
 
-// reportLaunchedOver emits what earlier runs have left in the storage that are not undone, unless the
-// record of the last one says so already.
+// reportLaunchedOver emits what earlier runs have left in the storage that are not undone. The
+// record of the last one may say so already.
 func (a *Actor) reportLaunchedOver(first Member, others []Member) {
 	for _, m := range append([]Member{first}, others...) {
 		if last := m.O.View.Newest(contract.Provision); m.Launch.LeftBehind != "" && m.Launch.LeftBehind != last.LeftBehind {

@@ -61,8 +61,8 @@ func TestWhatIsKeptIsNotUndoneBeforeAnotherConfigIsTried(t *testing.T) {
 	}
 }
 
-// A run that never started does not stand for what was given up before it was launched, also when the
-// Job of that has expired. It does for the one before it whose record was released without that.
+// A run that never started does not stand for what was given up before it was launched, also when
+// the Job of that has expired. It does if that record was taken away later.
 func TestWhatWasReleasedIsNotUndoneByARunThatNeverStarted(t *testing.T) {
 	released := failedRun(1)
 	released.Held = false

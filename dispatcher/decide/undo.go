@@ -94,9 +94,10 @@ func (v View) whyNotUndone(p *Run) string {
 	return ""
 }
 
-// whyReleased returns why no record stands for what a run or one before it may have made, or nothing.
-// An administrator has given it up. Or its record is released: another claim may have been bound to
-// the PV that stood for the volume then. A later run that never started does not change that.
+// whyReleased returns why no record stands for what a run or an earlier one may have made, or
+// nothing. An administrator has given it up. Or its record is released: another claim may have been
+// bound to the PV that stood for the volume then. A later run that never started changes nothing of
+// that.
 func (v View) whyReleased(p *Run) string {
 	made := v.newestConfirmed(contract.Provision)
 	switch {
