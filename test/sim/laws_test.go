@@ -112,7 +112,8 @@ func (w *world) state(ever map[string]*corev1.PersistentVolumeClaim) audit.State
 
 // isUsersToChange reports whether a claim cannot be served as it is: it is to be a clone of one
 // that is not bound, does not exist any more, is of another class now, or has grown since, or was
-// handed a larger volume or one of another class; or it names a PV that it cannot be bound to.
+// handed a larger volume or one of another class; or it names a PV that it cannot be bound to. A PV
+// says less than its volume has if its claim went while that grew.
 func (w *world) isUsersToChange(claim *corev1.PersistentVolumeClaim) bool {
 	switch {
 	case claim.DeletionTimestamp != nil || claim.Status.Phase == corev1.ClaimBound:
@@ -129,7 +130,8 @@ func (w *world) isUsersToChange(claim *corev1.PersistentVolumeClaim) bool {
 		return true
 	}
 	wants, pv := claim.Spec.Resources.Requests.Storage(), fakecluster.Get[*corev1.PersistentVolume](w, "", source.Spec.VolumeName)
-	return source.Spec.Resources.Requests.Storage().Cmp(*wants) > 0 ||
+	isLarger := func(v cindertest.View) bool { return v.Name == source.Spec.VolumeName && int64(v.SizeGiB)<<30 > wants.Value() }
+	return source.Spec.Resources.Requests.Storage().Cmp(*wants) > 0 || slices.ContainsFunc(w.cinder.Volumes(), isLarger) ||
 		pv != nil && (pv.Spec.Capacity.Storage().Cmp(*wants) > 0 || pv.Spec.StorageClassName != *claim.Spec.StorageClassName)
 }
 
