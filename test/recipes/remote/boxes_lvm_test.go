@@ -275,7 +275,7 @@ func TestARealTargetThatNoNodeCanUseIsNoVolume(t *testing.T) {
 }
 
 // targetcli needs D-Bus. Without its socket no program connects to it.
-func TestARealBoxWithoutDBusIsNamed(t *testing.T) {
+func TestARealBoxNamesAMissingDBus(t *testing.T) {
 	w, c := newWorld(t, lvmOnARealBox()), claim(1)
 	mustGuest(t, "box", "mv /run/dbus/system_bus_socket /run/dbus/away")
 	t.Cleanup(func() { _, _ = guest(t, "box", "mv /run/dbus/away /run/dbus/system_bus_socket") })
