@@ -9,8 +9,8 @@ import (
 )
 
 // failedRun is a provision that may have made something.
-func failedRun(number int) Run {
-	r := recorded(run(contract.Provision, number), contract.TryAgain, time.Hour)
+func failedRun() Run {
+	r := recorded(run(contract.Provision, 1), contract.TryAgain, time.Hour)
 	r.Held, r.Published = true, true
 	return r
 }
@@ -20,7 +20,7 @@ func failedRun(number int) Run {
 func TestWhatWasGivenUpIsNotUndoneByAnOlderRecord(t *testing.T) {
 	newest := recorded(run(contract.Provision, 2), contract.NotStarted, time.Minute)
 	newest.Held, newest.Published, newest.Forget = true, true, true
-	v := View{Now: now, Claim: ClaimGone, Delete: deleteTargets()[1], Runs: []Run{failedRun(1), newest}}
+	v := View{Now: now, Claim: ClaimGone, Delete: deleteTargets()[1], Runs: []Run{failedRun(), newest}}
 	for range 2 {
 		release, releases := Decide(v).(ReleaseRecord)
 		if !releases || release.LeftBehind == "" {
@@ -36,11 +36,11 @@ func TestWhatWasGivenUpIsNotUndoneByAnOlderRecord(t *testing.T) {
 // A claim that still waits, and whose config has changed: the earlier run is not undone before the
 // next.
 func TestWhatIsKeptIsNotUndoneBeforeAnotherConfigIsTried(t *testing.T) {
-	forgotten := failedRun(1)
+	forgotten := failedRun()
 	forgotten.Forget, forgotten.Held = true, false
 	inDoubt := recorded(run(contract.Provision, 1), contract.Done, time.Hour)
 	inDoubt.ReclaimPolicy, inDoubt.Held, inDoubt.Published = "Retain", true, true
-	released := failedRun(1)
+	released := failedRun()
 	released.Held = false
 	for name, tt := range map[string]struct {
 		run  Run
@@ -64,7 +64,7 @@ func TestWhatIsKeptIsNotUndoneBeforeAnotherConfigIsTried(t *testing.T) {
 // A run that never started does not stand for what was given up before it was launched, also when
 // the Job of that has expired. It does if that record was taken away later.
 func TestWhatWasReleasedIsNotUndoneByARunThatNeverStarted(t *testing.T) {
-	released := failedRun(1)
+	released := failedRun()
 	released.Held = false
 	pending := View{Now: now, Claim: ClaimPending, Provision: provisionTargets()[1], Delete: deleteTargets()[1], Runs: []Run{released}}
 	pending.Runs[0].Revision, pending.Runs[0].Hash = pending.Provision.Revision, pending.Provision.Hash
@@ -76,7 +76,7 @@ func TestWhatWasReleasedIsNotUndoneByARunThatNeverStarted(t *testing.T) {
 	next.Held, next.Published, next.NothingBefore = true, true, false
 	for _, says := range []string{reason.Released, ""} {
 		next.LeftBehind = says
-		for name, all := range map[string][]Run{"on record": {failedRun(1), next}, "released": {released, next}, "expired": {next}} {
+		for name, all := range map[string][]Run{"on record": {failedRun(), next}, "released": {released, next}, "expired": {next}} {
 			v := View{Now: now, Claim: ClaimGone, Delete: deleteTargets()[1], Runs: all}
 			undone := says == "" || name == "on record"
 			release, releases := Decide(v).(ReleaseRecord)

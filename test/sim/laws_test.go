@@ -130,7 +130,9 @@ func (w *world) isUsersToChange(claim *corev1.PersistentVolumeClaim) bool {
 		return true
 	}
 	wants, pv := claim.Spec.Resources.Requests.Storage(), fakecluster.Get[*corev1.PersistentVolume](w, "", source.Spec.VolumeName)
-	isLarger := func(v cindertest.View) bool { return v.Name == source.Spec.VolumeName && int64(v.SizeGiB)<<30 > wants.Value() }
+	isLarger := func(v cindertest.View) bool {
+		return v.Name == source.Spec.VolumeName && int64(v.SizeGiB)<<30 > wants.Value()
+	}
 	return source.Spec.Resources.Requests.Storage().Cmp(*wants) > 0 || slices.ContainsFunc(w.cinder.Volumes(), isLarger) ||
 		pv != nil && (pv.Spec.Capacity.Storage().Cmp(*wants) > 0 || pv.Spec.StorageClassName != *claim.Spec.StorageClassName)
 }
