@@ -59,14 +59,20 @@ func (a *Actor) Launch(ctx context.Context, first Member, others ...Member) erro
 	return nil
 }
 
-// reportLaunchedOver emits what earlier runs have left in the storage that are not undone. The
-// record of the last one may say so already.
+// reportLaunchedOver emits what earlier runs have left in the storage that are not undone.
 func (a *Actor) reportLaunchedOver(first Member, others []Member) {
 	for _, m := range append([]Member{first}, others...) {
-		if last := m.O.View.Newest(contract.Provision); m.Launch.LeftBehind != "" && m.Launch.LeftBehind != last.LeftBehind {
-			a.emitLeftBehind(m.O.Jobs[m.O.View.MayHaveMade().Name], claimOf(m.O), m.Launch.LeftBehind)
+		if left := m.Launch.LeftBehind; left != "" && !isReported(m.O.View.Newest(contract.Provision), left) {
+			a.emitLeftBehind(m.O.Jobs[m.O.View.MayHaveMade().Name], claimOf(m.O), left)
 		}
 	}
+}
+
+// isReported reports whether an event has said already what stays in the storage: the last run was
+// launched over it and has made nothing more. Or an administrator has given it up, which is reported
+// with the release of its record.
+func isReported(last *decide.Run, left string) bool {
+	return left == reason.Forgotten || left == last.LeftBehind && last.Outcome.Verdict.MadeNothing()
 }
 
 // awaitJob waits for the caches to show a Job that exists already. If it does not appear, it

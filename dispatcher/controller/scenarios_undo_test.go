@@ -241,3 +241,22 @@ func TestWithoutTheVerbDeleteWhatIsLeftIsSaid(t *testing.T) {
 		w.MustEmit(w.jobName(0), "LeftBehind", 1, "does not support the verb delete", "app/data")
 	})
 }
+
+// A claim is tried under three configs, perhaps of three storages, and the image deletes nothing. What
+// each of the first two runs has left is said, although the reason is the same.
+func TestWithoutTheVerbDeleteWhatIsLeftIsSaidOfEachConfig(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Always(fakecluster.Halfway(75))}
+		w.CreateClass("gold", corev1.PersistentVolumeReclaimRetain)
+		w.CreateServiceAccount("true")
+		w.CreateConfig("gold", "gold", "verbs", "provision", "backend", "first")
+		w.Start()
+		w.CreateClaim("data")
+		for i, backend := range []string{"second", "third"} {
+			w.Until("another run ended", 5*time.Minute, func() bool { return len(w.Runs) == i+1 })
+			w.UpdateConfig("backend", backend)
+			w.Until("the next run ended", 5*time.Minute, func() bool { return len(w.Runs) == i+2 })
+			w.MustEmit(w.jobName(i), "LeftBehind", 1, "does not support the verb delete", "app/data")
+		}
+	})
+}
