@@ -126,7 +126,7 @@ func (c *Caches) PVsOfSource(pv *corev1.PersistentVolume) []*corev1.PersistentVo
 		return nil
 	}
 	found := c.PVs.by(ByVolumeSource, bucketOf(key), func(obj any) bool { return cut.SourceKey(obj) == key })
-	return slices.Collect(wholes[*corev1.PersistentVolume](found))
+	return wholes[*corev1.PersistentVolume](found)
 }
 
 // PVsOfUID returns the PVs that carry a claim's UID, or name the claim by it.

@@ -19,6 +19,10 @@ import (
 // they are called twice, with its old and its new state, unless a handler takes both: an index that
 // the object has left needs the old one.
 type Handlers struct {
+	// Active reports whether those of claims and PVs are called. A replica that does not lead has
+	// nothing to do for any, and all of a cluster come while its caches are filled.
+	Active func() bool
+
 	Claim           func(*corev1.PersistentVolumeClaim) // added and deleted ones
 	ClaimUpdated    func(old, now *corev1.PersistentVolumeClaim)
 	PV              func(*corev1.PersistentVolume) // added and deleted ones
@@ -47,8 +51,8 @@ type builder struct {
 
 func (b *builder) clusterWide(h Handlers) {
 	b.use("", "")
-	b.caches.Claims[""] = b.add(b.claims(), onUpdate(h.Claim, h.ClaimUpdated), claimIndexers)
-	b.caches.PVs[""] = b.add(b.volumes(), onUpdate(h.PV, h.PVUpdated), pvIndexers)
+	b.caches.Claims[""] = b.add(b.claims(), h.whileActive(onUpdate(h.Claim, h.ClaimUpdated)), claimIndexers)
+	b.caches.PVs[""] = b.add(b.volumes(), h.whileActive(onUpdate(h.PV, h.PVUpdated)), pvIndexers)
 	b.caches.Classes[""] = b.add(b.factory.Storage().V1().StorageClasses().Informer(), onChange(h.Class), classIndexers)
 	b.caches.Nodes[""] = b.add(b.factory.Core().V1().Nodes().Informer(), b.onNode(h), nodeIndexers)
 	b.caches.Attachments[""] = b.add(b.factory.Storage().V1().VolumeAttachments().Informer(), b.onAttachment(h), attachmentIndexers)
@@ -118,11 +122,15 @@ func onUpdate[T any](changed func(T), updated func(old, now T)) cache.ResourceEv
 	}
 }
 
+// whileActive leaves what is at rest as it is kept while the handlers have nothing to do.
+func (h Handlers) whileActive(handler cache.ResourceEventHandler) cache.ResourceEventHandler {
+	return cache.FilteringResourceEventHandler{FilterFunc: func(any) bool { return h.Active() }, Handler: handler}
+}
+
 // NoHandlers returns the Handlers of whoever only reads the caches.
 func NoHandlers() Handlers {
 	return Handlers{
-		Claim: ignore[*corev1.PersistentVolumeClaim], ClaimUpdated: ignoreUpdate[*corev1.PersistentVolumeClaim],
-		PV: ignore[*corev1.PersistentVolume], PVUpdated: ignoreUpdate[*corev1.PersistentVolume], Detached: ignore[*corev1.PersistentVolume],
+		Active: func() bool { return false }, Detached: ignore[*corev1.PersistentVolume],
 		Class: ignore[*storagev1.StorageClass], Node: ignore[*corev1.Node],
 		Config: ignore[*corev1.ConfigMap], Account: ignore[*corev1.ServiceAccount],
 		Revision: ignore[*appsv1.ControllerRevision], RevisionUpdated: ignoreUpdate[*appsv1.ControllerRevision],

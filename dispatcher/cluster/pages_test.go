@@ -50,7 +50,8 @@ func TestListsOfWhatUsersWriteComeInPages(t *testing.T) {
 		t.Fatal(err)
 	}
 	caches, err := cluster.New(client, contract.ProvisionerName, []string{"ns"}, nil, cluster.Handlers{
-		Claim: func(*corev1.PersistentVolumeClaim) {}, ClaimUpdated: func(_, _ *corev1.PersistentVolumeClaim) {}, PV: func(*corev1.PersistentVolume) {}, Config: func(*corev1.ConfigMap) {},
+		Active: func() bool { return true },
+		Claim:  func(*corev1.PersistentVolumeClaim) {}, ClaimUpdated: func(_, _ *corev1.PersistentVolumeClaim) {}, PV: func(*corev1.PersistentVolume) {}, Config: func(*corev1.ConfigMap) {},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -1,15 +1,19 @@
 package cluster_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 
+	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/test/fixture"
@@ -83,7 +87,6 @@ func TestWhatIsAtRestDoesNotMove(t *testing.T) {
 	}{
 		"By":     {caches.Claims.By(cluster.ByClass, class), []string{"0001", "0002"}},
 		"All":    {caches.Claims.All(), []string{"0001", "0002"}},
-		"Each":   {slices.Collect(caches.Claims.Each(cluster.ByClass, class)), []string{"0001", "0002"}},
 		"Moving": {caches.Claims.Moving(cluster.ByClass, class), []string{"0002"}},
 	} {
 		if got := names(tt.got); !slices.Equal(got, tt.want) {
@@ -93,9 +96,44 @@ func TestWhatIsAtRestDoesNotMove(t *testing.T) {
 	if moving := caches.PVs.Moving(cluster.ByClass, class); len(moving) != 1 || moving[0].Name != released.Name {
 		t.Errorf("the PVs %v move", moving)
 	}
+	if resting := caches.PVs.Resting(cluster.ByClass, class); len(resting) != 1 || resting[0].GetName() != volume.Name {
+		t.Errorf("the PVs %v are at rest", resting)
+	}
 	for name, want := range map[string]bool{volume.Name: true, released.Name: false, "none": false} {
 		if got := caches.PVs.Rests(name); got != want {
 			t.Errorf("%s is at rest: %v", name, got)
 		}
 	}
+}
+
+// A replica that does not lead fills its caches with every claim of the cluster.
+func TestHandlersThatAreNotActiveHearOfNoClaimAndNoPV(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		claim, pv := atRest(1)
+		later, latersPV := atRest(2)
+		client := fake.NewClientset(claim, pv)
+		var active atomic.Bool
+		var heard []string
+		handlers := cluster.NoHandlers()
+		handlers.Active = active.Load
+		handlers.Claim = func(claim *corev1.PersistentVolumeClaim) { heard = append(heard, claim.Name) }
+		handlers.PV = func(pv *corev1.PersistentVolume) { heard = append(heard, pv.Name) }
+		caches, err := cluster.New(client, contract.ProvisionerName, []string{"ns"}, nil, handlers)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		defer caches.Shutdown()
+		defer stop()
+		caches.Start(ctx)
+		synctest.Wait()
+		active.Store(true)
+		_ = client.Tracker().Add(latersPV)
+		synctest.Wait()
+		_ = client.Tracker().Add(later)
+		synctest.Wait()
+		if want := []string{latersPV.Name, later.Name}; !slices.Equal(heard, want) {
+			t.Errorf("heard of %v, want %v", heard, want)
+		}
+	})
 }

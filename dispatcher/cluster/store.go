@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"cmp"
-	"iter"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -37,14 +36,22 @@ func (s Store[T]) Named(key string) T {
 
 // By returns the objects that an index has under a key, sorted by namespace and name: an index has
 // no order, and what is enqueued should not depend on chance.
-func (s Store[T]) By(index, key string) []T { return slices.Collect(s.Each(index, key)) }
-
-// Each yields what By returns one by one: all that are at rest, as a whole, need much memory.
-func (s Store[T]) Each(index, key string) iter.Seq[T] { return wholes[T](s.by(index, key, anyOf)) }
+func (s Store[T]) By(index, key string) []T {
+	return wholes[T](s.by(index, key, anyOf))
+}
 
 // Moving returns of what By returns the objects that are not at rest.
 func (s Store[T]) Moving(index, key string) []T {
-	return slices.Collect(wholes[T](s.by(index, key, func(obj any) bool { return !isResting(obj) })))
+	return wholes[T](s.by(index, key, func(obj any) bool { return !isResting(obj) }))
+}
+
+// Resting returns the others, as they are kept: all of a cluster, as a whole, need much memory.
+func (s Store[T]) Resting(index, key string) []*cut.Resting {
+	var out []*cut.Resting
+	for _, obj := range s.by(index, key, isResting) {
+		out = append(out, obj.(*cut.Resting))
+	}
+	return out
 }
 
 // Rests reports whether the object with a name is at rest.
@@ -63,7 +70,7 @@ func (s Store[T]) All() []T {
 	for _, indexer := range s {
 		out = append(out, indexer.List()...)
 	}
-	return slices.Collect(wholes[T](sorted(out)))
+	return wholes[T](sorted(out))
 }
 
 // Keys returns the keys of an index, in any order.
@@ -95,15 +102,13 @@ func (s Store[T]) by(index, key string, asked func(any) bool) []any {
 
 func anyOf(any) bool { return true }
 
-// wholes yields the objects, which are kept, as a whole.
-func wholes[T any](kept []any) iter.Seq[T] {
-	return func(yield func(T) bool) {
-		for _, obj := range kept {
-			if !yield(cut.Whole(obj).(T)) {
-				return
-			}
-		}
+// wholes returns the objects, which are kept, as a whole.
+func wholes[T any](kept []any) []T {
+	var out []T
+	for _, obj := range kept {
+		out = append(out, cut.Whole(obj).(T))
 	}
+	return out
 }
 
 func isResting(obj any) bool {
@@ -118,10 +123,22 @@ type named interface {
 	GetUID() types.UID
 }
 
+// sorted sorts objects by namespace and name, which one at rest has to look for.
 func sorted[T any](all []T) []T {
-	slices.SortFunc(all, func(x, y T) int {
-		a, b := any(x).(named), any(y).(named)
-		return cmp.Or(cmp.Compare(a.GetNamespace(), b.GetNamespace()), cmp.Compare(a.GetName(), b.GetName()))
+	type keyed struct {
+		namespace, name string
+		obj             T
+	}
+	keys := make([]keyed, 0, len(all))
+	for _, one := range all {
+		obj := any(one).(named)
+		keys = append(keys, keyed{obj.GetNamespace(), obj.GetName(), one})
+	}
+	slices.SortFunc(keys, func(a, b keyed) int {
+		return cmp.Or(cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name))
 	})
+	for i, key := range keys {
+		all[i] = key.obj
+	}
 	return all
 }

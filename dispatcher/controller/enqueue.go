@@ -9,7 +9,7 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/cut"
 )
 
 // firstLooks is how many waiting claims a new leader looks at in a second, beside everything that
@@ -77,11 +77,19 @@ func (c *Controller) enqueueAll() {
 			c.jobChanged(job)
 			c.actor.ReportLeft(job) // the last leader may have died before its event was written
 		}
-		for pv := range c.caches.PVs.Each(cluster.ByClass, label) {
-			c.enqueueFirstPV(pv, &atRest)
+		for _, pv := range c.caches.PVs.Moving(cluster.ByClass, label) {
+			c.pvChanged(pv)
 		}
-		for claim := range c.caches.Claims.Each(cluster.ByClass, label) {
+		for _, claim := range c.caches.Claims.Moving(cluster.ByClass, label) {
 			c.enqueueFirstClaim(claim, &waiting)
+		}
+		for _, pv := range c.caches.PVs.Resting(cluster.ByClass, label) {
+			c.enqueueRestingPV(pv, &atRest)
+		}
+		for _, claim := range c.caches.Claims.Resting(cluster.ByClass, label) {
+			if !c.caches.PVs.Rests(contract.PVName(string(claim.GetUID()))) {
+				c.claimChanged(cut.Whole(claim).(*corev1.PersistentVolumeClaim))
+			}
 		}
 	}
 	for _, pod := range c.caches.PodsWithoutJob() {
@@ -93,28 +101,26 @@ func (c *Controller) enqueueAll() {
 	}
 }
 
-// enqueueFirstPV enqueues a PV when this replica begins to lead. atRest counts those that can wait.
-func (c *Controller) enqueueFirstPV(pv *corev1.PersistentVolume, atRest *int) {
-	uid, ours := uidOfPV(pv.Name)
-	if !ours || !pvs.IsAtRest(pv) {
-		c.pvChanged(pv)
+// enqueueRestingPV enqueues a PV at rest when this replica begins to lead. before counts such ones.
+func (c *Controller) enqueueRestingPV(pv *cut.Resting, before *int) {
+	uid, ours := uidOfPV(pv.GetName())
+	if !ours {
+		c.pvChanged(cut.Whole(pv).(*corev1.PersistentVolume))
 		return
 	}
-	c.queue.AddAfter(uid, time.Duration(*atRest/restLooks)*restEvery)
-	*atRest++
+	c.queue.AddAfter(uid, time.Duration(*before/restLooks)*restEvery)
+	*before++
 }
 
-// enqueueFirstClaim enqueues a claim when this replica begins to lead, unless its PV was. waiting
+// enqueueFirstClaim enqueues a claim that is not at rest when this replica begins to lead. waiting
 // counts those without a volume.
 func (c *Controller) enqueueFirstClaim(claim *corev1.PersistentVolumeClaim, waiting *int) {
-	if claim.Spec.VolumeName == "" && c.isOfOurClass(claim) {
-		c.queue.AddAfter(claim.UID, time.Duration(*waiting/firstLooks)*time.Second)
-		*waiting++
+	if claim.Spec.VolumeName != "" || !c.isOfOurClass(claim) {
+		c.claimChanged(claim)
 		return
 	}
-	if !c.caches.PVs.Rests(contract.PVName(string(claim.UID))) || !pvs.IsAtRestClaim(claim) {
-		c.claimChanged(claim)
-	}
+	c.queue.AddAfter(claim.UID, time.Duration(*waiting/firstLooks)*time.Second)
+	*waiting++
 }
 
 // isOfOurClass reports whether a claim's class names our provisioner. Other provisioners' claims

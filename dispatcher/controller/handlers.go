@@ -24,7 +24,8 @@ import (
 // handlers returns the functions that enqueue the UIDs that a changed object concerns.
 func (c *Controller) handlers() cluster.Handlers {
 	return cluster.Handlers{
-		Claim: guarded(c, c.claimChanged), ClaimUpdated: guardedUpdate(c, c.claimUpdated), PV: guarded(c, c.pvCameOrWent), PVUpdated: guardedUpdate(c, c.pvUpdated),
+		Active: c.leading.Load,
+		Claim:  guarded(c, c.claimChanged), ClaimUpdated: guardedUpdate(c, c.claimUpdated), PV: guarded(c, c.pvCameOrWent), PVUpdated: guardedUpdate(c, c.pvUpdated),
 		Class: guarded(c, c.classChanged), Node: guarded(c, c.nodeChanged), Detached: guarded(c, c.pvDetached), Config: guarded(c, c.configChanged),
 		Account:  guarded(c, c.accountChanged),
 		Revision: guarded(c, c.revisionChanged), RevisionUpdated: guardedUpdate(c, c.revisionUpdated),
