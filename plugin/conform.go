@@ -145,7 +145,7 @@ func (c *conforming) open(cmd *cobra.Command, name string) (*conform.Run, error)
 	if err != nil || class.Provisioner != d.Serving.Provisioner {
 		return nil, cmp.Or(err, fmt.Errorf("the class %s has another provisioner than %s", quote.Name(name), d.Serving.Provisioner))
 	}
-	resolver, _, err := d.resolver()
+	resolver, err := d.resolver()
 	if err != nil {
 		return nil, err
 	}

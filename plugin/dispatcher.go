@@ -40,8 +40,8 @@ type Dispatcher struct {
 	caches *cluster.Caches
 	// leader holds the lease, idle is why no dispatcher is at work, each empty for none.
 	leader, idle string
-	// writers are the ServiceAccounts, "namespace:name", of which it was asked whether they may create
-	// PersistentVolumes.
+	// writers are the ServiceAccounts, "namespace:name", of which it was asked whether they may
+	// create PersistentVolumes.
 	writers map[string]bool
 }
 
@@ -77,8 +77,8 @@ func (d *Dispatcher) Open(ctx context.Context) (err error) {
 	return d.readLease(ctx)
 }
 
-// readLease finds which replica leads. Without a lease, or the permission to read it, nothing is said
-// of that.
+// readLease finds which replica leads. Without a lease, or the permission to read it, nothing is
+// said of that.
 func (d *Dispatcher) readLease(ctx context.Context) error {
 	if d.Election.Without {
 		return nil
@@ -121,45 +121,37 @@ func whyIdle(lease *coordinationv1.Lease, exists bool, now time.Time) string {
 	}
 }
 
-// next returns what the dispatcher does next for a UID, from what it would see, and a hint.
+// next returns what the dispatcher does next for a UID, from what it would see, and a hint. A claim
+// that waits while a slot is free is launched: who waits for it besides is known to the dispatcher
+// alone.
 func (d *Dispatcher) next(ctx context.Context, uid types.UID, hint observe.Hint) (*observe.Observation, decide.Action, error) {
-	resolver, free, err := d.resolver()
+	resolver, err := d.resolver()
 	if err != nil {
 		return nil, nil, err
 	}
 	observer := &observe.Observer{Clock: d.Clock, AheadOfBinder: d.Serving.AheadOfBinder, Resolver: resolver}
-	for {
-		o, err := observer.Observe(ctx, d.caches.Cached(), uid, hint)
-		if err != nil {
-			return nil, nil, err
-		}
-		action := decide.Decide(o.View)
-		await, ok := action.(decide.AwaitSlot)
-		if !ok || await.Behind != nil || !getsSlot(free, o, await) {
-			return o, action, nil
+	o, err := observer.Observe(ctx, d.caches.Cached(), uid, hint)
+	if err != nil {
+		return nil, nil, err
+	}
+	action := decide.Decide(o.View)
+	if await, ok := action.(decide.AwaitSlot); ok && await.Behind == nil {
+		if cfg := o.ConfigFor(await.Verb).Config; d.slots().Used(slots.KeyOf(cfg.Source), cfg.MaxParallel) < cfg.MaxParallel {
+			action = decide.Decide(o.View.WithSlot())
 		}
 	}
+	return o, action, nil
 }
 
-// getsSlot reports whether a slot of the class is free, and assigns it. Who waits for it besides is
-// known to the dispatcher alone.
-func getsSlot(free *slots.Slots, o *observe.Observation, await decide.AwaitSlot) bool {
-	cfg := o.ConfigFor(await.Verb).Config
-	if free.IsAssigned(o.UID, cfg) {
-		return false
-	}
-	free.Await(slots.KeyOf(cfg.Source), slots.Waiter{
-		Flow: slots.Flow{Namespace: o.At.Namespace, Verb: await.Verb}, UID: string(o.UID), Since: o.View.Now, Limit: cfg.MaxParallel,
-	})
-	return free.IsAssigned(o.UID, cfg)
+// slots returns the slots of the classes. No claim waits for one in this program.
+func (d *Dispatcher) slots() *slots.Slots {
+	return slots.New(d.caches, d.Clock, func(slots.ClassKey, time.Duration) {})
 }
 
-// resolver returns what finds the configs of classes, and the slots of these, of which it assigns
-// none to anyone else.
-func (d *Dispatcher) resolver() (resolve.Resolver, *slots.Slots, error) {
-	free := slots.New(d.caches, d.Clock, func(types.UID) {})
+// resolver returns what finds the configs of classes.
+func (d *Dispatcher) resolver() (resolve.Resolver, error) {
 	allowed, err := d.Serving.Allowances()
 	return resolve.Resolver{
-		Caches: d.caches, Slots: free, Dispatcher: d.Serving.Dispatcher(), Namespace: d.Serving.Namespace, Allowed: allowed, Judged: &resolve.Judged{},
-	}, free, err
+		Caches: d.caches, Dispatcher: d.Serving.Dispatcher(), Namespace: d.Serving.Namespace, Allowed: allowed, Judged: &resolve.Judged{},
+	}, err
 }

@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	"k8s.io/apimachinery/pkg/types"
 	storagehelpers "k8s.io/component-helpers/storage/volume"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
@@ -53,14 +52,15 @@ func (r *Report) fail(p decide.Problem) {
 	}
 }
 
-// doubtPlugin says that this program may be what does not know a record: the dispatcher of a cluster is
-// upgraded first.
+// doubtPlugin says that this program may be what does not know a record: the dispatcher of a
+// cluster is upgraded first.
 func (r *Report) doubtPlugin() {
 	r.Remedy = "install the kubectl flex of the dispatcher's release. If that says the same, " + r.Remedy
 }
 
-// failBy says that an event is in the way. Its text is a cause and never a remedy: whoever may create
-// events beside a claim, as Kubernetes' ClusterRole edit may, chooses who has reported it, too.
+// failBy says that an event is in the way. Its text is a cause and never a remedy: whoever may
+// create events beside a claim, as Kubernetes' ClusterRole edit may, chooses who has reported it,
+// too.
 func (r *Report) failBy(e *corev1.Event) {
 	r.State, r.Reason, r.Cause, r.Remedy = Failed, shownName(e.Reason), saidBy(e), ""
 }
@@ -77,7 +77,7 @@ func (d *Dispatcher) judgeWaiting(r *Report, o *observe.Observation, a decide.Aw
 		return
 	}
 	cfg := o.ConfigFor(a.Verb).Config
-	holders := slots.New(d.caches, d.Clock, func(types.UID) {}).Holders(slots.KeyOf(cfg.Source), cfg.MaxParallel)
+	holders := d.slots().Holders(slots.KeyOf(cfg.Source), cfg.MaxParallel)
 	r.fail(decide.Problem{Reason: reason.WaitingForSlot, Note: reason.AllSlotsUsed(cfg.MaxParallel, cfg.Source.Class, holders)})
 	r.State = Working
 }
@@ -120,9 +120,9 @@ func (d *Dispatcher) judgeClaim(r *Report, o *observe.Observation, a decide.Wait
 	}
 }
 
-// judgeReturned says what comes next for a claim that no Job is at work for. If the claim was returned to
-// the scheduler, since the node had no room or is being drained, that is the cause, also after the
-// undo of that run.
+// judgeReturned says what comes next for a claim that no Job is at work for. If the claim was
+// returned to the scheduler, since the node had no room or is being drained, that is the cause,
+// also after the undo of that run.
 func judgeReturned(r *Report, o *observe.Observation, next string) {
 	last := newest(slices.DeleteFunc(slices.Clone(o.View.Runs), func(run decide.Run) bool { return run.Verb != contract.Provision }))
 	returns := []contract.Verdict{contract.NoCapacity, contract.Disrupted}
@@ -193,8 +193,8 @@ func (d *Dispatcher) judgeNamed(r *Report, o *observe.Observation) {
 		Remedyf("create that PersistentVolume. Or create the claim without spec.volumeName"))
 }
 
-// judgeLost says that a claim that was bound has no PersistentVolume. Its volume may still be in the
-// storage, so the remedy does not touch the claim.
+// judgeLost says that a claim that was bound has no PersistentVolume. Its volume may still be in
+// the storage, so the remedy does not touch the claim.
 func (d *Dispatcher) judgeLost(r *Report, o *observe.Observation) {
 	name := quote.Name(o.Claim.Spec.VolumeName)
 	if d.caches.PVs.Named(o.Claim.Spec.VolumeName) != nil {
@@ -216,8 +216,8 @@ func newest(runs []decide.Run) *decide.Run {
 }
 
 // awaited returns the run after which the next one waits: the one that ends the wait when an
-// administrator asks for a retry on its Job. It is nil if there is none. The newest Job may be another:
-// that of an undo which has succeeded, say.
+// administrator asks for a retry on its Job. It is nil if there is none. The newest Job may be
+// another: that of an undo which has succeeded, say.
 func awaited(o *observe.Observation) *decide.Run {
 	v := o.View
 	for _, run := range slices.Backward(byAge(v.Runs)) {
@@ -244,8 +244,9 @@ func isIdle(action decide.Action) bool {
 	}
 }
 
-// judgeFailure says why a run failed, as its event does. A container's message is part of the cause,
-// whatever it says. A run that was ended from outside is repeated, and no user has to do anything.
+// judgeFailure says why a run failed, as its event does. A container's message is part of the
+// cause, whatever it says. A run that was ended from outside is repeated, and no user has to do
+// anything.
 func judgeFailure(r *Report, o *observe.Observation, last decide.Run) {
 	said, where := quote.Lines(last.Outcome.Message), ""
 	if said == "" {

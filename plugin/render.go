@@ -100,7 +100,7 @@ func (d *Dispatcher) render(
 	if err := m.checkServed(claim); err != nil {
 		return nil, err
 	}
-	resolver, _, err := d.resolver()
+	resolver, err := d.resolver()
 	if err != nil {
 		return nil, err
 	}

@@ -97,8 +97,8 @@ func (d *Dispatcher) Script(class, name string) (string, error) {
 	return cfg.Script, nil
 }
 
-// Diff returns the difference between the script of a revision of a class and that of the newest, as
-// diff -u prints it. It is empty if they are the same.
+// Diff returns the difference between the script of a revision of a class and that of the newest,
+// as diff -u prints it. It is empty if they are the same.
 func (d *Dispatcher) Diff(class, name string) (string, error) {
 	old, err := d.Script(class, name)
 	if err != nil {
@@ -137,7 +137,7 @@ func (d *Dispatcher) Move(ctx context.Context, name, to string, dryRun bool) (st
 	if pv == nil {
 		return "", fmt.Errorf("the PersistentVolume %s does not exist", name)
 	}
-	resolver, _, err := d.resolver()
+	resolver, err := d.resolver()
 	if err != nil {
 		return "", err
 	}

@@ -29,8 +29,8 @@ import (
 type Status struct {
 	metav1.TypeMeta `json:",inline"`
 
-	// Dispatcher is its Deployment, "namespace/name", with its Image. Leader is the replica that holds
-	// the lease, and Idle is why none is at work, empty if one is.
+	// Dispatcher is its Deployment, "namespace/name", with its Image. Leader is the replica that
+	// holds the lease, and Idle is why none is at work, empty if one is.
 	Dispatcher string  `json:"dispatcher"`
 	Image      string  `json:"image"`
 	Leader     string  `json:"leader,omitempty"`
@@ -47,8 +47,8 @@ type Class struct {
 	Name   string `json:"name"`
 	Config string `json:"config,omitempty"` // namespace/name of the ConfigMap
 	Image  string `json:"image,omitempty"`
-	// Problem is why no claim of the class can be provisioned, empty if they can. Warning is why the
-	// last valid config revision serves the class, and not what its ConfigMap says now.
+	// Problem is why no claim of the class can be provisioned, empty if they can. Warning is why
+	// the last valid config revision serves the class, and not what its ConfigMap says now.
 	Problem string `json:"problem,omitempty"`
 	Warning string `json:"warning,omitempty"`
 	// Slots are those of max-parallel, Used are the Jobs that hold one.
@@ -63,8 +63,8 @@ type Class struct {
 	Unclassed int `json:"unclassed,omitempty"`
 	// States counts the claims that are explained by their ClaimState.
 	States map[string]int `json:"states,omitempty"`
-	// Causes are why claims are pending that have failed, why volumes are not deleted and why others do
-	// not grow, the most frequent first.
+	// Causes are why claims are pending that have failed, why volumes are not deleted and why
+	// others do not grow, the most frequent first.
 	Causes []Cause `json:"causes,omitempty"`
 }
 
@@ -141,8 +141,8 @@ func (d *Dispatcher) volumes() map[string][]*corev1.PersistentVolume {
 	return out
 }
 
-// explained is how many claims of a class are explained, the oldest pending ones first: each costs as
-// much as a look of the dispatcher.
+// explained is how many claims of a class are explained, the oldest pending ones first: each costs
+// as much as a look of the dispatcher.
 const explained = 500
 
 func (d *Dispatcher) statusOf(ctx context.Context, name string, claims []*corev1.PersistentVolumeClaim, volumes []*corev1.PersistentVolume) (c Class, err error) {
@@ -188,7 +188,7 @@ func withVolume(claims []*corev1.PersistentVolumeClaim, volumes []*corev1.Persis
 
 // addConfig says by which config a class is served, or why by none.
 func (d *Dispatcher) addConfig(c *Class, class *storagev1.StorageClass) error {
-	resolver, free, err := d.resolver()
+	resolver, err := d.resolver()
 	if err != nil {
 		return err
 	}
@@ -197,7 +197,7 @@ func (d *Dispatcher) addConfig(c *Class, class *storagev1.StorageClass) error {
 		c.Problem = quote.Lines(p.Note.String())
 	} else {
 		c.Config, c.Image, c.Slots = present.Config.Source.Namespace+"/"+present.Config.Source.Name, quote.Name(present.Config.Image), present.Config.MaxParallel
-		c.Used = free.Used(slots.KeyOf(present.Config.Source), c.Slots)
+		c.Used = d.slots().Used(slots.KeyOf(present.Config.Source), c.Slots)
 	}
 	if old := present.Fallback; old != nil {
 		c.Warning = quote.Lines(old.Note.String())

@@ -72,7 +72,7 @@ func (s *settings) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&s.kubeconfig, "kubeconfig", "", "kubeconfig file; default: the pod's ServiceAccount")
 	s.AddFlags(f)
 	f.BoolVar(&s.controller.TrustUsername, "trust-username", false, "pass the annotated username and groups of a claim's creator to images; requires the admission policies that write and protect the annotations")
-	f.IntVar(&s.controller.Workers, "workers", 10, "number of claims that are reconciled in parallel, and of Jobs beside them")
+	f.IntVar(&s.controller.Workers, "workers", 10, "number of claims that are reconciled in parallel, and of Jobs and classes beside them")
 	f.StringVar(&s.listen, "listen", ":8080", "address of /metrics, /healthz and /readyz")
 	f.BoolVar(&s.leaderElect, options.FlagElect, true, "wait for the lease before reconciling claims")
 	f.StringVar(&s.leaseNamespace, options.FlagElectNamespace, ownNamespace(), "namespace of the leader election lease")

@@ -34,13 +34,12 @@ func (a *Actor) Launch(ctx context.Context, first Member, others ...Member) erro
 		return err
 	}
 	if most := plan.Config.AtOnceOf(1 + len(others)); most > 0 {
-		plan.Parallel = a.Slots.Widen(first.O.UID, most, plan.Config.MaxParallel)
+		plan.Parallel = a.Slots.Widen(slots.KeyOf(plan.Config.Source), most, plan.Config.MaxParallel)
 	}
 	a.reportLaunchedOver(first, others)
 	job, err := a.createJob(ctx, first.O, plan)
 	if apierrors.IsAlreadyExists(err) {
 		a.awaitJob(first.O, job)
-		a.Slots.Assign(slots.KeyOf(plan.Config.Source))
 		return nil
 	}
 	if patch.IsRefused(err) && !patch.IsStripped(err) && len(others) == 0 {
@@ -69,8 +68,8 @@ func (a *Actor) reportLaunchedOver(first Member, others []Member) {
 }
 
 // isReported reports whether an event has said already what stays in the storage: the last run was
-// launched over it and has made nothing more. Or an administrator has given it up, which is reported
-// with the release of its record.
+// launched over it and has made nothing more. Or an administrator has given it up, which is
+// reported with the release of its record.
 func isReported(last *decide.Run, left string) bool {
 	return left == reason.Forgotten || left == last.LeftBehind && last.Outcome.Verdict.MadeNothing()
 }
@@ -98,18 +97,18 @@ func (a *Actor) Trim(first Member, others []Member) ([]Member, error) {
 	return others[:len(plan.With)], err
 }
 
-// createJob builds the Job of a plan and creates it, with the slot of the first UID. It returns the
+// createJob builds the Job of a plan and creates it. It returns the
 // Job that was created or, with an error, the one that was to be.
 func (a *Actor) createJob(ctx context.Context, o *observe.Observation, plan jobs.Plan) (*batchv1.Job, error) {
 	job, err := jobs.Build(plan)
 	if err != nil {
 		return nil, fmt.Errorf("build the Job of the claim %s: %w", o.At, err)
 	}
-	a.Slots.Use(o.UID, job)
+	a.Slots.Use(job)
 	release := a.Slots.Unused // also after a panic
 	defer func() {
 		if release != nil {
-			release(o.UID, job)
+			release(job)
 		}
 	}()
 	created, err := a.Client.BatchV1().Jobs(job.Namespace).Create(ctx, job, metav1.CreateOptions{FieldManager: patch.FieldManager})
@@ -229,7 +228,7 @@ func (a *Actor) awaitSlot(o *observe.Observation, d decide.AwaitSlot) Result {
 		a.reportProblem(o, *d.Behind)
 	case a.Clock.Now().Before(told):
 		return a.requeueAt(o.Earlier(told))
-	case !a.Slots.IsAssigned(o.UID, cfg) && a.Slots.Used(at, cfg.MaxParallel) >= cfg.MaxParallel:
+	case a.Slots.Used(at, cfg.MaxParallel) >= cfg.MaxParallel:
 		holders := a.Slots.Holders(at, cfg.MaxParallel)
 		note := reason.AllSlotsUsed(cfg.MaxParallel, cfg.Source.Class, holders)
 		a.reportProblem(o, decide.Problem{Reason: reason.WaitingForSlot, Note: note})

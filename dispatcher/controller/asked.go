@@ -2,11 +2,9 @@ package controller
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/klog/v2"
 
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
@@ -14,40 +12,14 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/run"
 )
 
-// What the loop of the Jobs asks and says about a claim.
+// What the loops of the Jobs and of the classes ask and say about a claim.
 
-// processNextRun reconciles the next Job of the queue. It returns false when the queue is shut down.
-func (c *Controller) processNextRun(ctx context.Context) bool {
-	key, quit := c.runs.Queue.Get()
-	if quit {
-		return false
-	}
-	defer c.runs.Queue.Done(key)
-	var requeueAfter time.Duration
-	err := c.recovering(ctx, key, func() (err error) {
-		requeueAfter, err = c.runs.Reconcile(ctx, key)
-		return err
-	})
-	if err != nil {
-		if !errors.Is(err, context.Canceled) {
-			klog.FromContext(ctx).Error(err, "Failed to reconcile Job", "job", key)
-		}
-		c.runs.Queue.AddRateLimited(key)
-		return true
-	}
-	c.runs.Queue.Forget(key)
-	if requeueAfter > 0 {
-		c.runs.Queue.AddAfter(key, requeueAfter)
-	}
-	return true
-}
-
-// Say returns what a claim says about a Job, by its name. A write that was refused is tried again later.
-// Where the claim has something else to do, its own loop does that.
+// Say returns what a claim says about a Job, by its name. A write that was refused is tried again
+// later. Where the claim has something else to do, its own loop does that.
 func (c *Controller) Say(ctx context.Context, uid types.UID, job string, look run.Look) (o *observe.Observation, action decide.Action, err error) {
 	isEnough := map[run.Look]func(decide.Action) bool{run.Cached: always, run.AsOwn: isEnoughForClaim, run.Live: never}[look]
 	about := func(v decide.View) decide.Action { return decide.ForJob(v, job) }
-	err = c.recovering(ctx, string(uid), func() (err error) {
+	err = c.Recovering(ctx, string(uid), func() (err error) {
 		o, action, err = c.observeAndDecide(ctx, uid, c.hints.get(uid, c.clock.Now()), about, isEnough)
 		return err
 	})
@@ -64,8 +36,8 @@ func (c *Controller) Say(ctx context.Context, uid types.UID, job string, look ru
 	return o, action, nil
 }
 
-// leaveToClaim lets the loop of the claims do what is its to do. On what the caches showed it may have
-// left it to the loop of the Jobs, and would again.
+// leaveToClaim lets the loop of the claims do what is its to do. On what the caches showed it may
+// have left it to the loop of the Jobs, and would again.
 func (c *Controller) leaveToClaim(uid types.UID, action decide.Action, look run.Look) {
 	_, reports := action.(decide.ReportProblem)
 	switch {
@@ -77,8 +49,8 @@ func (c *Controller) leaveToClaim(uid types.UID, action decide.Action, look run.
 	c.enqueue(uid)
 }
 
-// confirmAgain is how soon a gated Job is judged again after a change of one of its claims. One whose PV
-// changes all the time would keep the dispatcher at work otherwise.
+// confirmAgain is how soon a gated Job is judged again after a change of one of its claims. One
+// whose PV changes all the time would keep the dispatcher at work otherwise.
 const confirmAgain = 50 * time.Millisecond
 
 // askRun enqueues the Job of a run about which a claim has something to say.
@@ -101,3 +73,59 @@ func (c *Controller) Learn(uid types.UID, hint *observe.Hint) {
 
 // Cancelled notes that a gated run of a claim was cancelled.
 func (c *Controller) Cancelled(uid types.UID) { c.hints.cancelled(uid, c.clock.Now()) }
+
+func decideWithSlot(v decide.View) decide.Action { return decide.Decide(v.WithSlot()) }
+
+// decideOffered decides for a claim that is offered a slot what it has to do before it is launched:
+// the loop of its class launches it.
+func decideOffered(v decide.View) decide.Action {
+	action := decideWithSlot(v)
+	if _, launches := action.(decide.Launch); launches {
+		return decide.Decide(v)
+	}
+	return action
+}
+
+// isEnoughForOffer reports whether what the caches show is enough for a claim that is offered a
+// slot: what is not a launch is its own loop's, which looks again.
+func isEnoughForOffer(action decide.Action) bool {
+	_, launches := action.(decide.Launch)
+	return !launches || decide.IsSafeOnStaleFacts(action)
+}
+
+// Offer returns what is decided for a claim that has a slot, by its own hints: one whose Job was
+// just deleted again, or that is to pause, is in no other Job either.
+func (c *Controller) Offer(ctx context.Context, uid types.UID) (o *observe.Observation, action decide.Action, err error) {
+	err = c.Recovering(ctx, string(uid), func() (err error) {
+		o, action, err = c.observeAndDecide(ctx, uid, c.hints.get(uid, c.clock.Now()), decideWithSlot, isEnoughForOffer)
+		return err
+	})
+	if err != nil {
+		c.lookLive.Store(uid, nil)
+		c.retryLater(ctx, uid, err)
+		return nil, nil, err
+	}
+	if o.View.IsRefused(action) { // its own loop would wait for the next slot at once
+		c.queue.AddAfter(uid, c.hints.recheck(uid, c.clock.Now(), 0))
+		return o, decide.Wait{Why: "the write was refused a moment ago"}, nil
+	}
+	if _, launches := action.(decide.Launch); !launches {
+		if decide.IsWrite(action) {
+			c.offered.Store(uid, nil)
+		}
+		c.enqueue(uid)
+	}
+	return o, action, nil
+}
+
+// Launched lets a claim be reconciled in case no cache ever shows its Job, or that existed already,
+// without this claim.
+func (c *Controller) Launched(uid types.UID) { c.queue.AddAfter(uid, cluster.BehindFor) }
+
+// Failed lets a claim be reconciled after a pause, for which no Job could be created.
+func (c *Controller) Failed(ctx context.Context, uid types.UID, o *observe.Observation, err error) {
+	if o != nil {
+		c.reportRepeated(o, decide.Launch{}, err)
+	}
+	c.retryLater(ctx, uid, err)
+}

@@ -18,6 +18,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/act"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/class"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
@@ -60,12 +61,13 @@ type Options struct {
 	ListJobs func(ctx context.Context, namespace string) (*metav1.PartialObjectMetadataList, error)
 	// AheadOfBinder lets claims be served before the PV controller has asked for their volumes.
 	AheadOfBinder bool
-	// Workers is how many UIDs are reconciled in parallel, and how many Jobs.
+	// Workers is how many UIDs are reconciled in parallel, how many Jobs and classes, and how many
+	// claims of one class are launched.
 	Workers int
-	// Claims, Runs and Revisions are the queues of UIDs, of Jobs and of config revisions that are to be
-	// reconciled. Nil means new ones.
-	Claims          workqueue.TypedDelayingInterface[types.UID]
-	Runs, Revisions workqueue.TypedDelayingInterface[string]
+	// Claims, Runs, Classes and Revisions are the queues of UIDs, of Jobs, of classes and of config
+	// revisions that are to be reconciled. Nil means new ones.
+	Claims                   workqueue.TypedDelayingInterface[types.UID]
+	Runs, Classes, Revisions workqueue.TypedDelayingInterface[string]
 }
 
 // Controller provisions for every claim of every storage class that names its provisioner.
@@ -80,13 +82,17 @@ type Controller struct {
 	actor    *act.Actor
 	written  *cluster.Written
 
-	queue workqueue.TypedRateLimitingInterface[types.UID]
-	runs  run.Loop
+	queue   workqueue.TypedRateLimitingInterface[types.UID]
+	runs    run.Loop
+	classes class.Loop
 	// revisions is the queue of the config revisions that may be unused, by "namespace/name".
 	revisions workqueue.TypedRateLimitingInterface[string]
 	hints     hints
 	// lookLive are the UIDs of the claims that are to be looked at on live facts next.
 	lookLive sync.Map
+	// offered are the UIDs of the claims that are offered a slot, and have something to write
+	// before.
+	offered sync.Map
 	// leading is set in the replica that reconciles. The others only fill their caches, and enqueue
 	// nothing.
 	leading atomic.Bool
@@ -106,6 +112,7 @@ func New(client kubernetes.Interface, recorder events.EventRecorder, clk clock.W
 		revisions: newQueue("revisions", time.Second, clk, workqueue.DefaultQueue[string](), opts.Revisions),
 	}
 	c.runs.Queue = newQueue("runs", 50*time.Millisecond, clk, newFairQueue(c.namespaceOfJob), opts.Runs)
+	c.classes.Queue = newQueue("classes", 50*time.Millisecond, clk, workqueue.DefaultQueue[string](), opts.Classes)
 	c.queue = newQueue("claims", 50*time.Millisecond, clk, newFairQueue(c.namespaceOf), opts.Claims)
 	caches, err := cluster.New(client, opts.Provisioner, opts.Namespaces, opts.Grants, c.handlers())
 	if err != nil {
@@ -113,9 +120,9 @@ func New(client kubernetes.Interface, recorder events.EventRecorder, clk clock.W
 	}
 	c.caches = caches
 	c.written = cluster.NewWritten(caches, clk)
-	c.slots = slots.New(caches, clk, c.queue.Add)
+	c.slots = slots.New(caches, clk, c.classes.Enqueue)
 	c.observer = &observe.Observer{Clock: clk, AheadOfBinder: opts.AheadOfBinder, Resolver: resolve.Resolver{
-		Caches: caches, Slots: c.slots, Dispatcher: opts.Dispatcher, Namespace: opts.Namespaces[0], Allowed: opts.Allowed, Judged: &resolve.Judged{},
+		Caches: caches, Dispatcher: opts.Dispatcher, Namespace: opts.Namespaces[0], Allowed: opts.Allowed, Judged: &resolve.Judged{},
 	}}
 	c.actor = &act.Actor{
 		Client: client, Recorder: recorder, Clock: clk, Slots: c.slots, Series: c.series,
@@ -123,6 +130,7 @@ func New(client kubernetes.Interface, recorder events.EventRecorder, clk clock.W
 		ClusterUID: opts.ClusterUID, TrustUsername: opts.TrustUsername, Allowed: opts.Allowed,
 	}
 	c.runs.Caches, c.runs.Written, c.runs.Actor, c.runs.Clock, c.runs.Claims = caches, c.written, c.actor, clk, c
+	c.classes.Slots, c.classes.Actor, c.classes.Claims, c.classes.Workers = c.slots, c.actor, c, opts.Workers
 	return c, nil
 }
 
@@ -171,87 +179,121 @@ func (c *Controller) Run(ctx context.Context) {
 	workers.Go(func() { c.recheckDropped(ctx) })
 	for range c.opts.Workers {
 		workers.Go(func() {
-			for c.processNext(ctx) {
+			for c.processNextClaim(ctx) {
 			}
 		})
 		workers.Go(func() {
-			for c.processNextRun(ctx) {
+			for processNext(ctx, c, c.runs.Queue, "Job", c.runs.Reconcile) {
+			}
+		})
+		workers.Go(func() {
+			for processNext(ctx, c, c.classes.Queue, "class", c.classes.Reconcile) {
 			}
 		})
 	}
 	workers.Go(func() {
-		for c.processNextRevision(ctx) {
+		for processNext(ctx, c, c.revisions, "config revision", c.reconcileRevision) {
 		}
 	})
 	<-ctx.Done()
 	c.queue.ShutDown()
 	c.runs.Queue.ShutDown()
+	c.classes.Queue.ShutDown()
 	c.revisions.ShutDown()
 	workers.Wait()
 }
 
-// processNext reconciles the next UID of the queue. It returns false when the queue is shut down.
-func (c *Controller) processNext(ctx context.Context) bool {
+// processNext reconciles the next item of a queue of what is not a claim. It returns false when the
+// queue is shut down.
+func processNext(ctx context.Context, c *Controller, queue workqueue.TypedRateLimitingInterface[string], kind string, reconcile func(context.Context, string) (time.Duration, error)) bool {
+	key, quit := queue.Get()
+	if quit {
+		return false
+	}
+	defer queue.Done(key)
+	var requeueAfter time.Duration
+	err := c.Recovering(ctx, key, func() (err error) {
+		requeueAfter, err = reconcile(ctx, key)
+		return err
+	})
+	if err != nil {
+		if !errors.Is(err, context.Canceled) {
+			klog.FromContext(ctx).Error(err, "Failed to reconcile", "kind", kind, "key", key)
+		}
+		queue.AddRateLimited(key)
+		return true
+	}
+	queue.Forget(key)
+	if requeueAfter > 0 {
+		queue.AddAfter(key, requeueAfter)
+	}
+	return true
+}
+
+// processNextClaim reconciles the next UID of the queue. It returns false when the queue is shut
+// down.
+func (c *Controller) processNextClaim(ctx context.Context) bool {
 	uid, quit := c.queue.Get()
 	if quit {
 		return false
 	}
 	defer c.queue.Done(uid)
 	var requeueAfter time.Duration
-	var waiting bool
-	err := c.recovering(ctx, string(uid), func() (err error) {
-		had := c.slots.Begin(uid)
-		defer func() { waiting = c.slots.End(uid, had, requeueAfter) }()
+	err := c.Recovering(ctx, string(uid), func() (err error) {
 		requeueAfter, err = c.reconcile(ctx, uid)
 		return err
 	})
+	c.slots.FreedSoon(uid)
 	switch {
 	case err != nil:
-		if !errors.Is(err, context.Canceled) {
-			klog.FromContext(ctx).Error(err, "Failed to reconcile claim", "uid", uid)
-		}
-		c.queue.AddRateLimited(uid)
+		c.retryLater(ctx, uid, err)
 		return true
 	case requeueAfter > 0:
 		c.queue.AddAfter(uid, requeueAfter)
 	}
-	if !waiting { // or it made no progress, and an earlier error, such as a refused Job, still counts for its rate limit
+	if !c.slots.Awaits(uid) { // or it made no progress, and an earlier error, such as a refused Job, still counts for its rate limit
 		c.queue.Forget(uid)
 	}
 	return true
 }
 
+// retryLater lets a claim be reconciled after a pause, which doubles with each failure.
+func (c *Controller) retryLater(ctx context.Context, uid types.UID, err error) {
+	if !errors.Is(err, context.Canceled) {
+		klog.FromContext(ctx).Error(err, "Failed to reconcile claim", "uid", uid)
+	}
+	c.queue.AddRateLimited(uid)
+}
+
 // reconcile takes one step for one UID. It returns when to take the next, zero for when something
-// changes. If a write was refused, it decides again at once without that, so that the UID keeps its slot.
+// changes.
 func (c *Controller) reconcile(ctx context.Context, uid types.UID) (time.Duration, error) {
-	isEnough := isEnoughForClaim
+	isEnough, judge := isEnoughForClaim, decide.Decide
 	if _, looksLive := c.lookLive.LoadAndDelete(uid); looksLive {
 		isEnough = never
 	}
-	for range 2 {
-		o, action, err := c.observeAndDecide(ctx, uid, c.hints.get(uid, c.clock.Now()), decide.Decide, isEnough)
-		if err != nil {
-			return 0, err
-		}
-		if o.View.IsRefused(action) {
-			return c.hints.recheck(uid, c.clock.Now(), 0), nil
-		}
-		after, learned, err := c.carryOut(ctx, o, action)
-		c.reportRepeated(o, action, err)
-		if err != nil || !learned {
-			return after, err
-		}
+	if _, isOffered := c.offered.LoadAndDelete(uid); isOffered {
+		judge = decideOffered
 	}
-	c.queue.Add(uid) // it comes again at once
-	return 0, nil
+	o, action, err := c.observeAndDecide(ctx, uid, c.hints.get(uid, c.clock.Now()), judge, isEnough)
+	if err != nil {
+		c.lookLive.Store(uid, nil) // what the caches show may be enough, and would only lead to the same look
+		return 0, err
+	}
+	if _, awaits := action.(decide.AwaitSlot); !awaits {
+		c.slots.Leave(uid)
+	}
+	if o.View.IsRefused(action) {
+		return c.hints.recheck(uid, c.clock.Now(), 0), nil
+	}
+	after, err := c.carryOut(ctx, o, action)
+	c.reportRepeated(o, action, err)
+	return after, err
 }
 
-// carryOut carries out one action. It returns when to take the next step, and whether a refused
+// carryOut carries out one action. It returns when to take the next step: at once if a refused
 // write has taught something.
-func (c *Controller) carryOut(ctx context.Context, o *observe.Observation, action decide.Action) (after time.Duration, learned bool, err error) {
-	if launch, launches := action.(decide.Launch); launches {
-		return cluster.BehindFor, false, c.launch(ctx, act.Member{O: o, Launch: launch}) // in case no cache ever shows the Job
-	}
+func (c *Controller) carryOut(ctx context.Context, o *observe.Observation, action decide.Action) (time.Duration, error) {
 	if _, keeps := action.(decide.KeepVolume); keeps {
 		for _, r := range o.View.RevokedDeletes() {
 			c.runs.Ask(cluster.KeyOf(o.Jobs[r.Name]), o.UID)
@@ -260,14 +302,16 @@ func (c *Controller) carryOut(ctx context.Context, o *observe.Observation, actio
 	if decide.IsOnJob(action) {
 		c.askRun(o, action)
 		if _, confirms := action.(decide.Confirm); !confirms {
-			return cluster.BehindFor, false, nil // in case it has something else to do when it is asked
+			return cluster.BehindFor, nil // in case it has something else to do when it is asked
 		}
 		action = decide.Wait{Until: c.clock.Now().Add(cluster.BehindFor), Why: "its Job is not confirmed yet"}
 	}
 	result, err := c.actor.Do(ctx, o, action)
 	c.slowReturns(o, action)
-	c.hints.put(o.UID, result.Hint, c.clock.Now())
-	return c.hints.recheck(o.UID, c.clock.Now(), result.RequeueAfter), result.Hint != nil, err
+	if c.hints.put(o.UID, result.Hint, c.clock.Now()); result.Hint != nil && err == nil {
+		c.queue.Add(o.UID)
+	}
+	return c.hints.recheck(o.UID, c.clock.Now(), result.RequeueAfter), err
 }
 
 // failuresReported is how many times in a row a UID has failed when that is reported, after some
@@ -284,8 +328,8 @@ func (c *Controller) reportRepeated(o *observe.Observation, action decide.Action
 	}
 }
 
-// isEnoughForClaim reports whether what the caches show is enough for an action as the loop of the claims
-// carries it out. That of the Jobs looks again before it writes on a Job.
+// isEnoughForClaim reports whether what the caches show is enough for an action as the loop of the
+// claims carries it out. That of the Jobs looks again before it writes on a Job.
 func isEnoughForClaim(action decide.Action) bool {
 	return decide.IsSafeOnStaleFacts(action) || decide.IsOnJob(action)
 }
@@ -294,8 +338,8 @@ func always(decide.Action) bool { return true }
 
 func never(decide.Action) bool { return false }
 
-// observeAndDecide observes a UID and decides, on what the caches show if that is enough for the action,
-// and otherwise on live facts.
+// observeAndDecide observes a UID and decides, on what the caches show if that is enough for the
+// action, and otherwise on live facts.
 func (c *Controller) observeAndDecide(ctx context.Context, uid types.UID, hint observe.Hint, judge func(decide.View) decide.Action, isEnough func(decide.Action) bool) (*observe.Observation, decide.Action, error) {
 	since := c.written.Since(uid)
 	if !since.IsZero() && c.clock.Since(since) < cluster.BehindFor {

@@ -131,7 +131,7 @@ func (c *Controller) enqueueBesideTrash(old, now *corev1.PersistentVolume) {
 	}
 }
 
-// jobChanged also assigns slots: a Job that has ended, or that no longer exists, may have freed
+// jobChanged also has slots offered: a Job that has ended, or that no longer exists, may have freed
 // one.
 func (c *Controller) jobChanged(job *batchv1.Job) {
 	exists := c.caches.Jobs.Named(job.Namespace+"/"+job.Name) != nil
@@ -146,7 +146,7 @@ func (c *Controller) jobChanged(job *batchv1.Job) {
 		c.enqueueEach(jobs.UIDs(job))
 	}
 	if !exists || !job.DeletionTimestamp.IsZero() || job.Status.CompletionTime != nil || len(job.Status.Conditions) > 0 {
-		c.slots.Assign(slots.KeyOfObject(job))
+		c.slots.Freed(slots.KeyOfObject(job))
 	}
 }
 
@@ -156,8 +156,8 @@ func (c *Controller) enqueueEach(uids []string) {
 	}
 }
 
-// enqueueRunOf enqueues a Job and, later, its claims: the loop of the Job leaves to theirs at once what
-// is theirs to do, and they find out when to look again.
+// enqueueRunOf enqueues a Job and, later, its claims: the loop of the Job leaves to theirs at once
+// what is theirs to do, and they find out when to look again.
 func (c *Controller) enqueueRunOf(key string, uids []string) {
 	c.enqueueRun(key)
 	for _, uid := range uids {
@@ -190,7 +190,8 @@ func isAnnotated(old, now *batchv1.Job) bool {
 	return !maps.Equal(was, is) || !old.DeletionTimestamp.Equal(now.DeletionTimestamp)
 }
 
-// isOnlyConfirmed reports whether two versions of a Job differ in nothing but the pod that is confirmed.
+// isOnlyConfirmed reports whether two versions of a Job differ in nothing but the pod that is
+// confirmed.
 func isOnlyConfirmed(old, now *batchv1.Job) bool {
 	was, is := maps.Clone(old.Annotations), maps.Clone(now.Annotations)
 	if was[jobs.AnnConfirmed] == is[jobs.AnnConfirmed] {
@@ -202,12 +203,12 @@ func isOnlyConfirmed(old, now *batchv1.Job) bool {
 		slices.Equal(old.Finalizers, now.Finalizers) && old.DeletionTimestamp.Equal(now.DeletionTimestamp)
 }
 
-// podChanged also assigns slots: a pod whose containers have ended has freed one, and its Job may
-// no longer exist.
+// podChanged also has slots offered: a pod whose containers have ended has freed one, and its Job
+// may no longer exist.
 func (c *Controller) podChanged(pod *corev1.Pod) {
 	c.enqueueRunOf(pod.Namespace+"/"+pod.Labels[batchv1.JobNameLabel], jobs.UIDsOfPod(pod))
 	if runs.IsOver(pod) || runs.HasContainerEnded(pod) || pod.DeletionTimestamp != nil {
-		c.slots.Assign(slots.KeyOfObject(pod))
+		c.slots.Freed(slots.KeyOfObject(pod))
 	}
 }
 
@@ -264,8 +265,9 @@ func (c *Controller) enqueueClass(label string) {
 }
 
 // nodeChanged enqueues everything that may wait for the node, or waits no more. Every node enqueues
-// the volumes that name no single node. A kubelet may change labels of its node all the time, and any
-// user may name the node in a claim of any class, so this is debounced, and for claims of ours alone.
+// the volumes that name no single node. A kubelet may change labels of its node all the time, and
+// any user may name the node in a claim of any class, so this is debounced, and for claims of ours
+// alone.
 func (c *Controller) nodeChanged(node *corev1.Node) {
 	for _, name := range append(cluster.NamesOf(node), "") {
 		claims, volumes, records := c.caches.WaitingForNode(name)

@@ -59,6 +59,7 @@ func TestAChangeOfOneRecordOfABatch(t *testing.T) {
 				}
 				c.queue.ShutDown()
 				c.runs.Queue.ShutDown()
+				c.classes.Queue.ShutDown()
 				c.revisions.ShutDown()
 				time.Sleep(time.Second)
 			})

@@ -72,6 +72,7 @@ func TestANewLeaderLooksAtWaitingClaimsOverTime(t *testing.T) {
 		}
 		c.queue.ShutDown()
 		c.runs.Queue.ShutDown()
+		c.classes.Queue.ShutDown()
 		c.revisions.ShutDown()
 		stop()
 		c.Stopped()
@@ -114,6 +115,7 @@ func TestANewLeaderLooksAtVolumesAtRestOverTime(t *testing.T) {
 		}
 		c.queue.ShutDown()
 		c.runs.Queue.ShutDown()
+		c.classes.Queue.ShutDown()
 		c.revisions.ShutDown()
 		stop()
 		c.Stopped()

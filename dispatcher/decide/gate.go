@@ -16,9 +16,9 @@ import (
 // confirmAfter is for how long a gate is nothing to report.
 const confirmAfter = 30 * time.Second
 
-// confirmRun says that the UID's gated run may start, or that it is not needed. Of two gated runs the
-// later one is cancelled. A run that is not needed any more does not wait for what is in its way, since
-// nothing of it has started.
+// confirmRun says that the UID's gated run may start, or that it is not needed. Of two gated runs
+// the later one is cancelled. A run that is not needed any more does not wait for what is in its
+// way, since nothing of it has started.
 func confirmRun(v View) Action {
 	first, later := v.gatedRuns()
 	switch {
@@ -70,11 +70,11 @@ func (v View) deletesAttached(r Run) bool {
 	return v.Volume.Attached != nil && r.Verb == contract.Delete && !r.IsUndo()
 }
 
-// launchedAgain confirms a gated run that would be launched again as it is. It returns another action
-// that comes before, or cancels the run. No write on a claim holds up the others of a batch: by editing
-// its claim a user can make that write fail again and again. Whatever is to be written first, an expand
-// to another size is not needed. A batch of deletes is cancelled as soon as one of them is not: what its
-// container is given cannot be changed.
+// launchedAgain confirms a gated run that would be launched again as it is. It returns another
+// action that comes before, or cancels the run. No write on a claim holds up the others of a batch:
+// by editing its claim a user can make that write fail again and again. Whatever is to be written
+// first, an expand to another size is not needed. A batch of deletes is cancelled as soon as one of
+// them is not: what its container is given cannot be changed.
 func (v View) launchedAgain(r Run) Action {
 	if r.Verb == contract.Expand && hasChanged(&r, v.Expand) {
 		return Cancel{Run: r, UnlessNeeded: true}
@@ -96,8 +96,8 @@ func (v View) launchedAgain(r Run) Action {
 }
 
 // asIfDue returns the View without a run, and with nothing in the way of another that only time
-// takes away: no pause, a slot, and no attachment. A consent that is read again was known at the launch
-// of the run, and holds until it is known to be refused.
+// takes away: no pause, a slot, and no attachment. A consent that is read again was known at the
+// launch of the run, and holds until it is known to be refused.
 func (v View) asIfDue(r Run) View {
 	var others []Run
 	for _, other := range v.Runs {
@@ -107,7 +107,7 @@ func (v View) asIfDue(r Run) View {
 	}
 	v.Runs = others
 	v.Now = v.Now.Add(2 * longestPause)
-	v.ShareSlot(true)
+	v = v.WithSlot()
 	v.Volume.Attached = nil
 	if v.Provision.ConsentUnknown {
 		v.Provision.Problem = nil
@@ -139,8 +139,8 @@ func (v View) isSameRequest(r Run, l Launch) bool {
 // needsLive reports whether the caches do not prove enough for a confirmation. An undo deletes what
 // no PV stands for, so nothing but the objects themselves shows that the volume is not in use.
 // After a run that failed, a claim that no longer exists would be provisioned and undone again and
-// again while the cache of claims is behind. And a clone would be made of a volume of which a delete
-// has left a part.
+// again while the cache of claims is behind. And a clone would be made of a volume of which a
+// delete has left a part.
 func (v View) needsLive(r Run) bool {
 	switch r.Verb {
 	case contract.Provision:
@@ -220,9 +220,9 @@ func lostNodeProblem(pod, node string) Problem {
 	return Problem{Reason: reason.WaitingForNode, Note: reason.LostNode(pod, node)}
 }
 
-// cancelUnstarted cancels a run that has not started, with its pod, when the reason for it no longer
-// exists. Its container may start at any moment, so only keepVolume comes before, whose reason may
-// vanish as soon: see About.
+// cancelUnstarted cancels a run that has not started, with its pod, when the reason for it no
+// longer exists. Its container may start at any moment, so only keepVolume comes before, whose
+// reason may vanish as soon: see About.
 func cancelUnstarted(v View) Action {
 	for _, r := range v.Runs {
 		if r.Void || v.isDeleteRevoked(r) {
@@ -273,7 +273,8 @@ func (v View) isDeleteRevoked(r Run) bool {
 	}
 }
 
-// RevokedDeletes returns the runs of deletes that are to be cancelled before a container of theirs starts.
+// RevokedDeletes returns the runs of deletes that are to be cancelled before a container of theirs
+// starts.
 func (v View) RevokedDeletes() (all []Run) {
 	for _, r := range v.Runs {
 		if v.isDeleteRevoked(r) {

@@ -51,11 +51,13 @@ type View struct {
 	NotBefore, NoReturnBefore time.Time
 }
 
-// ShareSlot notes that the UID has joined a Job that has a slot, if it has.
-func (v *View) ShareSlot(joined bool) {
+// WithSlot returns the View of a claim that is offered a slot by its class. Without one nothing is
+// launched.
+func (v View) WithSlot() View {
 	for _, target := range []*Target{&v.Provision, &v.Delete, &v.Expand} {
-		target.HasSlot = target.HasSlot || joined
+		target.HasSlot = true
 	}
+	return v
 }
 
 // Claim is the state of the claim with the UID.
@@ -88,10 +90,11 @@ type Volume struct {
 	// Attached is the problem that the volume of a released PV is still read, or nil. A run clones
 	// it, or a node has it attached: its kubelet may have it mounted, and hangs when it is deleted.
 	Attached *Problem
-	// Reserved is the problem that a PV waits for a claim of a name that does not exist, nil if it does
-	// not wait.
+	// Reserved is the problem that a PV waits for a claim of a name that does not exist, nil if it
+	// does not wait.
 	Reserved *Problem
-	// KeptUntil is until when the volume of a released PV waits for its delete, zero if that is due.
+	// KeptUntil is until when the volume of a released PV waits for its delete, zero if that is
+	// due.
 	KeptUntil time.Time
 }
 
@@ -122,8 +125,8 @@ const (
 type Run struct {
 	Name string
 	runs.Record
-	// Newer is set if a later dispatcher has written the record, in a version that this one does not
-	// know.
+	// Newer is set if a later dispatcher has written the record, in a version that this one does
+	// not know.
 	Newer bool
 	// Created is when the Job was created.
 	Created time.Time
@@ -150,8 +153,8 @@ type Run struct {
 	// WhyNoPV is why the PV that the container describes cannot be created. It is empty if it can,
 	// or if none is to be created.
 	WhyNoPV string
-	// Terminating is set if the Job has a deletionTimestamp, or has ended and expires as soon as its
-	// record is released.
+	// Terminating is set if the Job has a deletionTimestamp, or has ended and expires as soon as
+	// its record is released.
 	Terminating bool
 	// Stuck is why an unfinished run makes no progress, or nil. RecheckAt is when to recheck. Idle
 	// is set if no container of a stuck run can be at work: none has started, or its node is lost.
@@ -208,12 +211,12 @@ const (
 type Target struct {
 	// Problem is why nothing can be launched, nil if nothing is in the way.
 	Problem *Problem
-	// ConsentUnknown is set if the only problem is that it is not known now whether the namespace of a
-	// clone's source consents.
+	// ConsentUnknown is set if the only problem is that it is not known now whether the namespace
+	// of a clone's source consents.
 	ConsentUnknown bool
 	// Revision, Hash and Node of the request as it stands now.
 	Revision, Hash, Node string
-	// HasSlot is set if the UID has been assigned a slot of the class.
+	// HasSlot is set if the class offers a slot.
 	HasSlot bool
 	// Probe is that a Job with the same config revision and nodes cannot start, or nil.
 	Probe *Problem

@@ -19,7 +19,7 @@ func (b *Observer) observeDelete(ctx context.Context, reader cluster.Reader, o *
 		o.Delete.Target.Problem = p
 	}
 	if o.Delete.Target.Problem == nil && (o.View.DeleteFails() || o.View.ExpandFails(o.Delete.Target.Revision)) {
-		if present, ok := b.DeleteAtPresent(o.UID, o.Delete); ok {
+		if present, ok := b.DeleteAtPresent(o.Delete); ok {
 			o.Delete = present
 		}
 	}

@@ -18,7 +18,6 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/resolve"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/slots"
 	"github.com/flex-provisioner/flex-provisioner/test/fixture"
 )
 
@@ -104,7 +103,7 @@ func observationOf(t *testing.T, caches *cluster.Caches, reader cluster.Reader) 
 	t.Helper()
 	clock := clocktesting.NewFakeClock(now)
 	b := &observe.Observer{Clock: clock, Resolver: resolve.Resolver{
-		Caches: caches, Slots: slots.New(caches, clock, func(types.UID) {}), Dispatcher: config.Dispatcher{Provisioner: contract.ProvisionerName}, Namespace: namespace,
+		Caches: caches, Dispatcher: config.Dispatcher{Provisioner: contract.ProvisionerName}, Namespace: namespace,
 	}}
 	if reader == nil {
 		reader = caches.Cached()
@@ -176,8 +175,8 @@ func TestAPodThatNamesNoClaimIsGated(t *testing.T) {
 	}
 }
 
-// A note on the Job that came before the Job controller's count of its pod made that write fail, and
-// the controller's next one then met the outcome: an answer 409 in 24 claims.
+// A note on the Job that came before the Job controller's count of its pod made that write fail,
+// and the controller's next one then met the outcome: an answer 409 in 24 claims.
 func TestGateStaysUntilTheJobControllerHasCountedThePod(t *testing.T) {
 	for name, tt := range map[string]struct {
 		age     time.Duration
@@ -237,8 +236,9 @@ func TestLostNodeOfARunThatHasEnded(t *testing.T) {
 	}
 }
 
-// The Job of a clone is cancelled that would start beside a delete of its source, or after one: with it
-// the other claims of its batch, for which it would be confirmed although the clone is not wanted.
+// The Job of a clone is cancelled that would start beside a delete of its source, or after one:
+// with it the other claims of its batch, for which it would be confirmed although the clone is not
+// wanted.
 func TestAGatedCloneIsVoidWhenItsSourceIsDeleted(t *testing.T) {
 	source := func(phase corev1.PersistentVolumePhase, deleted bool) *corev1.PersistentVolume {
 		pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: contract.PVName("uid-a")}, Status: corev1.PersistentVolumeStatus{Phase: phase}}

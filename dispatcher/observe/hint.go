@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Hint is what the loop knows of a UID and no object shows: what an action has learned from a refused
-// write. It is valid for a moment, and losing it costs one more refused write.
+// Hint is what the loop knows of a UID and no object shows: what an action has learned from a
+// refused write. It is valid for a moment, and losing it costs one more refused write.
 type Hint struct {
 	// Unpublishable names the run whose result the API server does not allow the dispatcher to
 	// write on the claim.
@@ -28,8 +28,6 @@ type Hint struct {
 	// exists, UnseenFrom is when the caches show it at the latest if it is watched.
 	UnseenRevision string
 	UnseenFrom     time.Time
-	// Joined is set if the UID has joined the Job of another, and needs no slot of its own.
-	Joined bool
 	// RecordReleasedOf is the UID of the PV for which this dispatcher has released the record of a
 	// provision.
 	RecordReleasedOf string

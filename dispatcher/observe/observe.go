@@ -54,11 +54,12 @@ type Observation struct {
 	RecheckAt time.Time
 	// Forged says why no PV is created from what a Job has on record, by the Job's name.
 	Forged map[string]string
-	// Early is why the volume of a released PV is deleted before its config says, empty if it is not.
-	// KeepLimit is the limit of what is kept beside one that waits, zero for none.
+	// Early is why the volume of a released PV is deleted before its config says, empty if it is
+	// not. KeepLimit is the limit of what is kept beside one that waits, zero for none.
 	Early     string
 	KeepLimit int64
-	// Trash are the deleted volumes of the claim's class that wait, if a run has found the storage full.
+	// Trash are the deleted volumes of the claim's class that wait, if a run has found the storage
+	// full.
 	Trash Kept
 	// HistoryFull is set for each Job, by name, whose class has runs.MaxHistory failed Jobs.
 	HistoryFull map[string]bool
@@ -130,7 +131,6 @@ func (o *Observation) apply(hint Hint) {
 	}
 	o.View.NotBefore, o.View.NoReturnBefore, o.View.Refused = hint.NotBefore, hint.NoReturnBefore, hint.Refused
 	o.View.Volume.RecordReleased = hint.RecordReleasedOf != "" && hint.RecordReleasedOf == o.View.Volume.UID
-	o.View.ShareSlot(hint.Joined)
 	fits := o.View.Volume.State == decide.Fits
 	for i := range o.View.Runs {
 		r := &o.View.Runs[i]
@@ -167,8 +167,8 @@ func (b *Observer) readObjects(ctx context.Context, reader cluster.Reader, o *Ob
 	return err
 }
 
-// jobWithPods is a Job and its pods and, if one is gated, its own and those of all its claims as the
-// cache shows them.
+// jobWithPods is a Job and its pods and, if one is gated, its own and those of all its claims as
+// the cache shows them.
 type jobWithPods struct {
 	job          *batchv1.Job
 	pods, cached []*corev1.Pod
@@ -243,8 +243,8 @@ func (b *Observer) readOrphans(ctx context.Context, reader cluster.Reader, o *Ob
 	return nil
 }
 
-// MayOrphanHaveLeft reports whether a pod whose Job no longer exists may have made volumes to which no
-// record leads: another client removed it. A later run may find the volume of its claim, and may
+// MayOrphanHaveLeft reports whether a pod whose Job no longer exists may have made volumes to which
+// no record leads: another client removed it. A later run may find the volume of its claim, and may
 // as well end before it has looked.
 func (o *Observation) MayOrphanHaveLeft(pod *corev1.Pod) bool {
 	if pod.Labels[jobs.LabelVerb] != string(contract.Provision) || !runs.HasStarted([]*corev1.Pod{pod}) {

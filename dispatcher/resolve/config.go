@@ -22,13 +22,11 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/quote"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/slots"
 )
 
 // Resolver finds configs.
 type Resolver struct {
 	Caches *cluster.Caches
-	Slots  *slots.Slots
 	config.Dispatcher
 
 	// Namespace is where the config of a class is that names no other.
@@ -53,8 +51,8 @@ type Resolved struct {
 	// lies in it.
 	From   *corev1.ConfigMap
 	Faulty bool
-	// Fallback says why the last valid revision is used in place of what the ConfigMaps of the class
-	// say now, nil if they are used. Unused are these ConfigMaps.
+	// Fallback says why the last valid revision is used in place of what the ConfigMaps of the
+	// class say now, nil if they are used. Unused are these ConfigMaps.
 	Fallback *decide.Problem
 	Unused   []*corev1.ConfigMap
 }
@@ -86,7 +84,7 @@ func (f *Resolver) Provision(ctx context.Context, reader cluster.Reader, claim *
 		Problem: problem, ConsentUnknown: problem != nil,
 		Revision: r.Config.Source.Revision(), Hash: jobs.Hash(request, r.Config.RequestKeys), Node: selectedNode(claim, r.Class),
 		RevisionStored: f.isCurrent(r.Config.Source),
-		HasSlot:        f.Slots.IsAssigned(claim.UID, r.Config), MaxAttempts: r.Config.MaxAttempts, Supported: true,
+		MaxAttempts:    r.Config.MaxAttempts, Supported: true,
 		NodeSelected: WaitsForNode(r.Class), OnSelectedNode: r.Config.RunOn == config.RunOnSelected,
 	}
 	err = r.observeSelectedNode(ctx, reader)
@@ -129,9 +127,9 @@ func (f *Resolver) resolveOne(r *Resolved, cm *corev1.ConfigMap) {
 	r.Target.Problem = nil
 }
 
-// resolveLabelled finds the last valid revision of several ConfigMaps that are labelled for a class.
-// A generator names a ConfigMap anew with each edit, and whoever may write ConfigMaps beside it
-// could otherwise stop the class.
+// resolveLabelled finds the last valid revision of several ConfigMaps that are labelled for a
+// class. A generator names a ConfigMap anew with each edit, and whoever may write ConfigMaps beside
+// it could otherwise stop the class.
 func (f *Resolver) resolveLabelled(r *Resolved, found []*corev1.ConfigMap) {
 	var names []string
 	for _, cm := range found { // they are sorted: another order would be another event
@@ -186,7 +184,7 @@ func (f *Resolver) Delete(uid types.UID, name string) Resolved {
 		return r
 	}
 	r.Config = f.ScheduledAtPresent(r.Config)
-	r.Target = decide.Target{Revision: name, HasSlot: f.Slots.IsAssigned(uid, r.Config), RevisionStored: true, Supported: r.Config.Supports(contract.Delete)}
+	r.Target = decide.Target{Revision: name, RevisionStored: true, Supported: r.Config.Supports(contract.Delete)}
 	return r
 }
 
@@ -194,7 +192,7 @@ func (f *Resolver) Delete(uid types.UID, name string) Resolved {
 // place of the revision that made it, if both reach the same storage. A script that could not run
 // was once tried again for ever as it was, although the administrator had corrected it
 // (TestADeleteThatFailsIsTriedUnderTheCorrectedConfig).
-func (f *Resolver) DeleteAtPresent(uid types.UID, made Resolved) (Resolved, bool) {
+func (f *Resolver) DeleteAtPresent(made Resolved) (Resolved, bool) {
 	present, found := f.presentOf(made.Config)
 	if !found || !config.SameStorage(made.Config, present) || present.Source.Revision() == made.Config.Source.Revision() {
 		return made, false
@@ -206,15 +204,15 @@ func (f *Resolver) DeleteAtPresent(uid types.UID, made Resolved) (Resolved, bool
 	}
 	r := Resolved{Config: present}
 	r.Target = decide.Target{
-		Revision: present.Source.Revision(), HasSlot: f.Slots.IsAssigned(uid, present), RevisionStored: true, Supported: present.Supports(contract.Delete),
+		Revision: present.Source.Revision(), RevisionStored: true, Supported: present.Supports(contract.Delete),
 	}
 	return r, f.problemWith(Judgement{Source: present.Source, Config: present}) == nil
 }
 
-// ScheduledAtPresent returns the config of a revision with the scheduling that its class has now. Who
-// lowers max-parallel spares a storage that old revisions use as well, and who raises a limit of
-// memory, as the event of a run says that needed more, means these runs. Without one present config
-// that can be read the revision's own holds.
+// ScheduledAtPresent returns the config of a revision with the scheduling that its class has now.
+// Who lowers max-parallel spares a storage that old revisions use as well, and who raises a limit
+// of memory, as the event of a run says that needed more, means these runs. Without one present
+// config that can be read the revision's own holds.
 func (f *Resolver) ScheduledAtPresent(old config.Config) config.Config {
 	present, found := f.presentOf(old)
 	if !found {
@@ -229,9 +227,10 @@ func (f *Resolver) ScheduledAtPresent(old config.Config) config.Config {
 	return out.OnNodesOf(present)
 }
 
-// keepsNodes reports whether the runs of an older revision go to its own nodes: as long as there are any.
-// If only the present config is isolated they do not. A kubelet could give its node the label of the
-// older selector, and get the storage's login, which the administrator has just taken from such nodes.
+// keepsNodes reports whether the runs of an older revision go to its own nodes: as long as there
+// are any. If only the present config is isolated they do not. A kubelet could give its node the
+// label of the older selector, and get the storage's login, which the administrator has just taken
+// from such nodes.
 func (f *Resolver) keepsNodes(old, present config.Config) bool {
 	return f.hasNodeFor(old.Scheduling) && (old.IsIsolated() || !present.IsIsolated())
 }
@@ -245,8 +244,8 @@ func (f *Resolver) hasNodeFor(pod corev1.PodSpec) bool {
 	})
 }
 
-// presentOf returns the present config of a revision's class, if there is one: the last valid revision
-// of it if it has faults.
+// presentOf returns the present config of a revision's class, if there is one: the last valid
+// revision of it if it has faults.
 func (f *Resolver) presentOf(old config.Config) (config.Config, bool) {
 	cm := f.presentFor(old.Source)
 	if cm == nil {
@@ -289,10 +288,10 @@ func joinFaults(faults field.ErrorList) string {
 	return strings.Clone(strings.ToValidUTF8(text[:min(len(text), longestFaults)], ""))
 }
 
-// IsLost reports whether Kubernetes takes a claim for one that was bound and has lost its volume: it
-// names none, and has the PV controller's annotation, as claims from a backup have. Such a claim is
-// never bound (syncClaim of pkg/controller/volume/persistentvolume/pv_controller.go). Its phase says
-// nothing: it stays Lost until the claim is bound, also when the annotation has been removed.
+// IsLost reports whether Kubernetes takes a claim for one that was bound and has lost its volume:
+// it names none, and has the PV controller's annotation, as claims from a backup have. Such a claim
+// is never bound (syncClaim of pkg/controller/volume/persistentvolume/pv_controller.go). Its phase
+// says nothing: it stays Lost until the claim is bound, also when the annotation has been removed.
 func IsLost(claim *corev1.PersistentVolumeClaim) bool {
 	_, wasBound := claim.Annotations[storagehelpers.AnnBindCompleted]
 	return claim.Spec.VolumeName == "" && wasBound
@@ -339,8 +338,8 @@ func (r Resolved) WhyNotServed(claim *corev1.PersistentVolumeClaim) string {
 	return p.Reason
 }
 
-// cloneProblem returns the problem that a claim is a clone, and a config does not say that its image
-// can clone.
+// cloneProblem returns the problem that a claim is a clone, and a config does not say that its
+// image can clone.
 func cloneProblem(claim *corev1.PersistentVolumeClaim, cfg config.Config) *decide.Problem {
 	if asked := cluster.CloneSource(claim); asked.IsSnapshot || asked.Name.Name == "" || cfg.Clones {
 		return nil

@@ -5,20 +5,29 @@ import (
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
-	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 )
 
-// Use turns a UID's assignment into a Job that is about to be created.
-func (s *Slots) Use(uid types.UID, job *batchv1.Job) {
+// launched is a Job that uses slots although the cache does not have it yet.
+type launched struct {
+	ClassKey
+	flow  Flow
+	start Start
+	// parallel is how many slots it uses: one for each script that it runs at a time.
+	parallel int
+	// version is the Job's, as the API server answered.
+	version string
+	// counts is until when it counts if the cache does not show it, where it is unknown whether it
+	// exists. Zero: it exists.
+	counts time.Time
+}
+
+// Use counts a Job that is about to be created.
+func (s *Slots) Use(job *batchv1.Job) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	a := s.assigned[uid]
-	if a == nil {
-		a = &Assignment{ClassKey: KeyOfObject(job), flow: flowOf(job), start: StartOf(job)}
-	}
-	delete(s.assigned, uid)
-	a.uid = uid
-	s.launched[jobKey(job)] = a
+	s.launched[jobKey(job)] = &launched{ClassKey: KeyOfObject(job), flow: flowOf(job), start: StartOf(job), parallel: jobs.ParallelOf(job)}
 }
 
 // Created records that a Job exists, as the API server answered. A cache that is newer and does not
@@ -27,19 +36,15 @@ func (s *Slots) Use(uid types.UID, job *batchv1.Job) {
 func (s *Slots) Created(job *batchv1.Job) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if a := s.launched[jobKey(job)]; a != nil {
-		a.version = job.ResourceVersion
+	if l := s.launched[jobKey(job)]; l != nil {
+		l.version = job.ResourceVersion
 	}
 }
 
-// Unused gives the slot of a Job that was not created back to the UID. The UID keeps it until End,
-// for another Job.
-func (s *Slots) Unused(uid types.UID, job *batchv1.Job) {
+// Unused records that a Job was not created.
+func (s *Slots) Unused(job *batchv1.Job) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if a := s.launched[jobKey(job)]; a != nil {
-		s.assigned[uid] = a
-	}
 	delete(s.launched, jobKey(job))
 }
 
@@ -48,14 +53,12 @@ func (s *Slots) Unused(uid types.UID, job *batchv1.Job) {
 const unknownFor = 30 * time.Second
 
 // Unknown records that a Job may exist: the API server's answer to its creation was lost, now or a
-// moment ago. It holds its slot until the cache shows it, or for a while. No event says when that has
-// passed, so the clock has the slot assigned again.
-func (s *Slots) Unknown(_ types.UID, job *batchv1.Job) {
+// moment ago. It holds its slot until the cache shows it, or for a while.
+func (s *Slots) Unknown(job *batchv1.Job) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if a := s.launched[jobKey(job)]; a != nil {
-		a.until = s.clock.Now().Add(unknownFor)
-		s.clock.AfterFunc(unknownFor, func() { go s.Assign(a.ClassKey) }) // not by the clock, which may hold a lock
+	if l := s.launched[jobKey(job)]; l != nil {
+		l.counts = s.clock.Now().Add(unknownFor)
 	}
 }
 
@@ -63,26 +66,20 @@ func (s *Slots) Unknown(_ types.UID, job *batchv1.Job) {
 // that such a Job has left counts for itself.
 func (s *Slots) forgetLaunched() {
 	now := s.clock.Now()
-	maps.DeleteFunc(s.launched, func(name string, a *Assignment) bool {
-		return (s.isPassed(a) || !a.until.IsZero() && !now.Before(a.until)) && s.caches.Jobs.Named(name) == nil
+	maps.DeleteFunc(s.launched, func(name string, l *launched) bool {
+		return (s.isPassed(l) || !l.counts.IsZero() && !now.Before(l.counts)) && s.caches.Jobs.Named(name) == nil
 	})
 }
 
 // isPassed reports whether the cache is newer than the creation of a launched Job.
-func (s *Slots) isPassed(a *Assignment) bool {
-	return a.version != "" && s.caches.HavePassed(a.Namespace, a.version)
+func (s *Slots) isPassed(l *launched) bool {
+	return l.version != "" && s.caches.HavePassed(l.Namespace, l.version)
 }
 
-// passedOf returns the classes in which a Job of a UID was launched that the cache has passed: if it
-// does not show the Job, its slot is free.
-func (s *Slots) passedOf(uid types.UID) []ClassKey {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var out []ClassKey
-	for _, a := range s.launched {
-		if a.uid == uid && s.isPassed(a) {
-			out = append(out, a.ClassKey)
-		}
+// until returns when it may be known that a launched Job does not exist: no event says so.
+func (l *launched) until(now time.Time) time.Time {
+	if l.counts.IsZero() {
+		return now.Add(unseenFor)
 	}
-	return out
+	return l.counts
 }

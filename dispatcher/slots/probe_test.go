@@ -27,15 +27,15 @@ var (
 	start = Start{Revision: "home/gold-1"}
 )
 
-// slotsWith returns Slots over some objects, the clock, and the UIDs that are enqueued.
-func slotsWith(tb testing.TB, objects ...metav1.Object) (*Slots, *clocktesting.FakeClock, *[]string) {
+// slotsWith returns Slots over some objects, and the clock.
+func slotsWith(tb testing.TB, objects ...metav1.Object) (*Slots, *clocktesting.FakeClock) {
 	tb.Helper()
 	caches, err := cluster.NewStatic(fake.NewClientset(), []string{"home"}, objects...)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	clock, enqueued := clocktesting.NewFakeClock(began), &[]string{}
-	return New(caches, clock, func(uid types.UID) { *enqueued = append(*enqueued, string(uid)) }), clock, enqueued
+	clock := clocktesting.NewFakeClock(began)
+	return New(caches, clock, func(ClassKey, time.Duration) {}), clock
 }
 
 func jobOf(uid string) *batchv1.Job {
@@ -103,13 +103,13 @@ func TestASlotIsHeldUntilThePodHasEnded(t *testing.T) {
 		"its pod has ended, and another of it runs": {[]metav1.Object{jobOf("a"), podOf("a", failed), another(podOf("a", working))}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, clock, enqueued := slotsWith(t, test.objects...)
+			s, clock := slotsWith(t, test.objects...)
 			s.Await(class, waiting("b", 1))
-			if held := len(*enqueued) == 0; held != test.held {
+			if held := len(s.Begin(class)) == 0; held != test.held {
 				t.Errorf("the slot is held: %t, want %t", held, test.held)
 			}
 			clock.SetTime(began.Add(2 * time.Minute))
-			if s.Assign(class); name == "its node has not said that the pod ended" && len(*enqueued) == 0 {
+			if name == "its node has not said that the pod ended" && len(s.Begin(class)) == 0 {
 				t.Error("the slot is held when the pod's own deadline has passed")
 			}
 		})
@@ -120,7 +120,7 @@ func TestASlotIsHeldUntilThePodHasEnded(t *testing.T) {
 func TestHoldersAreNamedWithoutAnyWaiter(t *testing.T) {
 	overdue := podOf("a", corev1.PodStatus{Phase: corev1.PodRunning, StartTime: &metav1.Time{Time: began}})
 	overdue.Spec.ActiveDeadlineSeconds = new(int64(60))
-	s, clock, _ := slotsWith(t, jobOf("a"), overdue, jobOf("b"))
+	s, clock := slotsWith(t, jobOf("a"), overdue, jobOf("b"))
 	clock.SetTime(began.Add(time.Hour))
 	got := s.Holders(class, 4)
 	if len(got) != 2 || !strings.Contains(got[0], "provision-a-1 (past its deadline") || got[1] != "provision-b-1" {
@@ -132,7 +132,7 @@ func TestHoldersAreNamedWithoutAnyWaiter(t *testing.T) {
 func TestABatchOfScriptsHoldsSeveralSlots(t *testing.T) {
 	batch, alone := jobOf("a"), podOf("b", corev1.PodStatus{Phase: corev1.PodRunning})
 	batch.Labels[jobs.LabelParallel], alone.Labels[jobs.LabelParallel] = "3", "2"
-	s, _, enqueued := slotsWith(t, batch, alone, jobOf("c"))
+	s, _ := slotsWith(t, batch, alone, jobOf("c"))
 	if used := s.Used(class, 8); used != 6 {
 		t.Errorf("%d slots are used, want 6", used)
 	}
@@ -142,8 +142,8 @@ func TestABatchOfScriptsHoldsSeveralSlots(t *testing.T) {
 	for _, uid := range []string{"v", "w", "x"} {
 		s.Await(class, waiting(uid, 8))
 	}
-	if len(*enqueued) != 2 {
-		t.Errorf("%v have a slot, want two of them", *enqueued)
+	if uids := s.Begin(class); len(uids) != 2 {
+		t.Errorf("%v are offered a slot, want two of them", uids)
 	}
 }
 
@@ -155,13 +155,13 @@ func TestOverdueJobsOfAllNodesLeaveHalfOfTheSlots(t *testing.T) {
 		pod.Spec.ActiveDeadlineSeconds, pod.Spec.NodeName = new(int64(60)), fmt.Sprint("node-", i%2)
 		objects = append(objects, jobOf(uid), pod)
 	}
-	s, clock, enqueued := slotsWith(t, objects...)
+	s, clock := slotsWith(t, objects...)
 	clock.SetTime(began.Add(time.Hour))
 	for _, uid := range []string{"v", "w", "x"} {
 		s.Await(class, waiting(uid, 4))
 	}
-	if len(*enqueued) != 2 {
-		t.Errorf("%v have a slot, want two of them", *enqueued)
+	if uids := s.Begin(class); len(uids) != 2 {
+		t.Errorf("%v are offered a slot, want two of them", uids)
 	}
 }
 
@@ -170,63 +170,112 @@ func another(pod *corev1.Pod) *corev1.Pod {
 	return pod
 }
 
-// A batch is refused, and its first claim is launched alone: no other claim gets the slot in
-// between.
-func TestASlotOfARefusedJobStaysWithItsClaim(t *testing.T) {
-	s, _, enqueued := slotsWith(t)
-	s.Await(class, waiting("a", 1))
-	had := s.Begin("a")
-	s.Await(class, waiting("b", 1))
-	for range 2 {
-		s.Use("a", jobOf("a"))
-		s.Unused("a", jobOf("a"))
-		s.Assign(class)
+// A batch is refused, and its first claim is launched alone: no other claim is offered the slot in
+// between. The other claims of the batch wait as before.
+func TestTheClaimsOfARefusedJobWaitAsBefore(t *testing.T) {
+	s, _ := slotsWith(t)
+	for i, uid := range []string{"a", "b", "c"} {
+		w := waiting(uid, 1)
+		w.Group, w.Batch, w.Since = "g", 2, began.Add(time.Duration(i)*time.Second)
+		s.Await(class, w)
 	}
-	if len(*enqueued) != 1 {
-		t.Fatalf("%v have a slot, and there is one", *enqueued)
+	if first, others := s.Begin(class), s.Join("a", "g", 1); !slices.Equal(first, []types.UID{"a"}) || !slices.Equal(others, []types.UID{"b"}) {
+		t.Fatalf("%v are offered a slot, and %v join", first, others)
 	}
-	s.End("a", had, 0)
-	if len(*enqueued) != 2 {
-		t.Error("the slot was not used, and nobody else has got it")
+	s.Await(class, waiting("b", 1)) // it is looked at meanwhile
+	s.Use(jobOf("a"))
+	s.Unused(jobOf("a"))
+	s.Return("b")
+	if uids := s.Join("a", "", 1); len(uids) != 0 {
+		t.Errorf("%v join a claim that is to be alone", uids)
+	}
+	s.Use(jobOf("a"))
+	s.Launched("a")
+	if uids := s.Begin(class); len(uids) != 0 {
+		t.Errorf("%v are offered a slot, and the only slot is used", uids)
+	}
+	s.Unused(jobOf("a"))
+	if uids := s.Begin(class); !slices.Equal(uids, []types.UID{"b"}) {
+		t.Errorf("%v are offered a slot, want b, which has waited longest", uids)
+	}
+}
+
+// A UID is looked at while it is offered a slot: it is offered no other.
+func TestAUIDIsOfferedOneSlotAtATime(t *testing.T) {
+	s, _ := slotsWith(t)
+	s.Await(class, waiting("a", 2))
+	s.Begin(class)
+	s.Await(class, waiting("a", 2))
+	if n := s.Waiting()[class][Flow{"app", contract.Provision}]; n != 0 || !s.Awaits("a") {
+		t.Errorf("%d wait beside the one that is offered a slot", n)
+	}
+	s.Launched("a")
+	if uids := s.Begin(class); len(uids) != 0 || s.Awaits("a") {
+		t.Errorf("%v are offered a slot, and it was launched", uids)
+	}
+}
+
+// The loop has panicked, and has not ended the offers.
+func TestAnOfferThatWasNotEndedIsMadeAgain(t *testing.T) {
+	s, _ := slotsWith(t)
+	w := waiting("a", 1)
+	w.Group, w.Batch = "g", 2
+	s.Await(class, w)
+	w.UID = "b"
+	s.Await(class, w)
+	s.Begin(class)
+	s.Join("a", "g", 1)
+	if uids := s.Begin(class); !slices.Equal(uids, []types.UID{"a", "b"}) {
+		t.Errorf("%v are offered one again, want both", uids)
+	}
+	if after := s.Again(class); after > time.Millisecond {
+		t.Errorf("they have it after %s", after)
 	}
 }
 
 // The answer to the creation of a Job was lost. It may run, although no cache shows it yet.
 func TestASlotOfAJobThatMayExistIsKeptForAWhile(t *testing.T) {
-	s, clock, enqueued := slotsWith(t)
+	s, clock := slotsWith(t)
 	s.Await(class, waiting("a", 1))
-	s.addWaiter(class, waiting("b", 1))
+	s.Begin(class)
+	s.Await(class, waiting("b", 1))
 	for range 2 {
-		had := s.Begin("a")
-		s.Use("a", jobOf("a"))
-		s.Unknown("a", jobOf("a"))
-		s.Assign(class)
-		if s.End("a", had, 0); len(*enqueued) != 1 {
-			t.Fatal("the slot was given away, and the Job may exist")
+		s.Use(jobOf("a"))
+		s.Unknown(jobOf("a"))
+		s.End("a")
+		if uids := s.Begin(class); len(uids) != 0 {
+			t.Fatalf("%v have the slot, and the Job may exist", uids)
 		}
 	}
+	if after := s.Again(class); after != unknownFor {
+		t.Errorf("it is looked again after %s", after)
+	}
 	clock.SetTime(began.Add(unknownFor))
-	if s.Assign(class); len(*enqueued) != 2 {
+	if len(s.Begin(class)) == 0 {
 		t.Error("the slot is kept for ever")
 	}
 }
 
 // A Job was created and deleted while its watch was interrupted. Its slot was kept until a restart.
 func TestASlotOfAJobThatTheCacheNeverShowsIsFree(t *testing.T) {
-	s, _, enqueued := slotsWith(t)
+	s, _ := slotsWith(t)
 	s.Await(class, waiting("a", 1))
-	s.addWaiter(class, waiting("b", 1))
-	had := s.Begin("a")
-	s.Use("a", jobOf("a"))
+	s.Begin(class)
+	s.Await(class, waiting("b", 1))
+	s.Use(jobOf("a"))
 	created := jobOf("a")
 	created.ResourceVersion = "7"
 	s.Created(created)
+	s.Launched("a")
 	s.caches.Jobs["home"].Bookmark("6")
-	if s.End("a", had, 0); len(*enqueued) != 1 {
-		t.Fatal("the slot was given away, and the cache may show the Job yet")
+	if uids := s.Begin(class); len(uids) != 0 {
+		t.Fatalf("%v have the slot, and the cache may show the Job yet", uids)
+	}
+	if after := s.Again(class); after != unseenFor {
+		t.Errorf("it is looked again after %s", after)
 	}
 	s.caches.Jobs["home"].Bookmark("8")
-	if s.End("a", nil, 0); len(*enqueued) != 2 {
+	if len(s.Begin(class)) == 0 {
 		t.Error("the slot is kept, and the Job does not exist")
 	}
 }
@@ -241,29 +290,31 @@ func TestWaitersBehindTheProbeFollowOneByOne(t *testing.T) {
 		}
 	}
 	probe, pod := jobOf("probe"), podOf("probe", corev1.PodStatus{Phase: corev1.PodPending})
-	s, _, enqueued := slotsWith(t, probe, pod)
-	if behind(s); len(*enqueued) != 0 {
-		t.Fatalf("%v are launched, and the first cannot start", *enqueued)
+	s, _ := slotsWith(t, probe, pod)
+	behind(s)
+	if uids := s.Begin(class); len(uids) != 0 {
+		t.Fatalf("%v are launched, and the first cannot start", uids)
 	}
-	if n := s.Waiting()[class][Flow{"app", contract.Provision}]; n != 10 || !s.waitsOrHasSlot("3") {
+	if n := s.Waiting()[class][Flow{"app", contract.Provision}]; n != 10 || !s.Awaits("3") {
 		t.Errorf("%d wait, want 10", n)
 	}
-	if s.Await(class, waiting("new", 20)); len(*enqueued) != 1 {
-		t.Error("one that is not behind the probe is not launched")
+	s.Await(class, waiting("new", 20))
+	if uids := s.Begin(class); !slices.Equal(uids, []types.UID{"new"}) {
+		t.Errorf("%v are launched, want the one that is not behind the probe", uids)
 	}
 
-	s, _, enqueued = slotsWith(t)
+	s, _ = slotsWith(t)
 	behind(s)
-	for n := 1; n <= 10; n++ {
-		if s.Assign(class); len(*enqueued) != n {
-			t.Fatalf("%d are launched, want %d", len(*enqueued), n)
+	for n := range 10 {
+		uids := s.Begin(class)
+		if len(uids) != 1 {
+			t.Fatalf("%v are launched after %d, want one", uids, n)
 		}
-		if s.Assign(class); len(*enqueued) != n {
-			t.Fatalf("%d are launched before the %d have started", len(*enqueued), n)
+		s.Use(jobOf(string(uids[0])))
+		s.Launched(uids[0])
+		if more := s.Begin(class); len(more) != 0 {
+			t.Fatalf("%v are launched before %v has started", more, uids)
 		}
-		uid := (*enqueued)[n-1]
-		s.Begin(types.UID(uid))
-		s.Use(types.UID(uid), jobOf(uid))
-		s.Observe(jobOf(uid))
+		s.Observe(jobOf(string(uids[0])))
 	}
 }

@@ -33,8 +33,8 @@ type Waiter struct {
 	// start, and its own could not either: of those behind one start one is chosen at a time.
 	Start  Start
 	Behind bool
-	// Node is where its run was cancelled, if that had a node: what the kubelet there says counts for
-	// it.
+	// Node is where its run was cancelled, if that had a node: what the kubelet there says counts
+	// for it.
 	Node string
 }
 
@@ -42,8 +42,8 @@ type Waiter struct {
 // nodes, as its Job names them.
 type Start struct{ Revision, Nodes string }
 
-// Load is what a class runs now, and when each flow was last served or assigned a slot that
-// it did not use, as far as that is known.
+// Load is what a class runs now, and when each flow was last served or was offered one that it did
+// not use, as far as that is known.
 type Load struct {
 	Running map[Flow]int
 	Served  map[Flow]time.Time

@@ -2,6 +2,7 @@ package slots
 
 import (
 	"maps"
+	"strings"
 	"sync"
 	"time"
 
@@ -20,6 +21,15 @@ import (
 // class's label.
 type ClassKey struct{ Namespace, Label string }
 
+// String returns the key as the queue of the classes has it, and KeyNamed reads that.
+func (at ClassKey) String() string { return at.Namespace + "/" + at.Label }
+
+// KeyNamed returns the key that String names.
+func KeyNamed(name string) ClassKey {
+	namespace, label, _ := strings.Cut(name, "/")
+	return ClassKey{namespace, label}
+}
+
 // KeyOf returns where the Jobs of a config are counted.
 func KeyOf(src config.Source) ClassKey {
 	return ClassKey{src.Namespace, config.ClassLabel(src.Class)}
@@ -35,118 +45,99 @@ func KeyOfObject(o metav1.Object) ClassKey {
 	return ClassKey{o.GetNamespace(), o.GetLabels()[config.LabelClass]}
 }
 
-// Assignment is a slot that is in use although the cache does not have its Job yet.
-type Assignment struct {
-	ClassKey
-	flow  Flow
-	start Start
-	group string
-	// since is when the UID was assigned it.
-	since time.Time
-	// parallel is how many slots it counts for, 0 for one: a Job counts for each script that it runs
-	// at a time.
-	parallel int
-	// behind is set if the UID waited behind a Job that could not start.
-	behind bool
-	// uid is for whom the Job was created, and version the Job's, as the API server answered.
-	uid     types.UID
-	version string
-	// until is until when it counts if the cache does not show its Job, of which it is unknown
-	// whether it exists. Zero: it exists.
-	until time.Time
-}
-
-// Slots holds the UIDs that wait for a slot of a class and those that have been assigned one. A UID
-// leaves its queue while it is reconciled and is added again if it still waits. When the last Job
-// of a flow has expired, it is no longer known when the flow was served. A slot that was not used
-// counts as served, too: a namespace whose UIDs never use theirs once got every slot of a class
-// (TestANamespaceThatUsesNoSlotHoldsUpNoOther).
+// Slots holds the UIDs that wait to be launched in a class, and those that are offered a slot. The
+// loop of the class asks those whether they still are to be launched, so what is known of one that
+// waits may be old. When the last Job of a flow has expired, it is no longer known when the flow
+// was served. An offer that came to nothing counts, too: a namespace whose UIDs never use theirs
+// once got every slot of a class (TestANamespaceThatUsesNoSlotHoldsUpNoOther).
 type Slots struct {
 	caches  *cluster.Caches
-	clock   clock.WithDelayedExecution
-	enqueue func(types.UID)
+	clock   clock.PassiveClock
+	enqueue func(at ClassKey, after time.Duration)
 
 	mu       sync.Mutex
 	queues   map[ClassKey]*Queue
 	served   map[ClassKey]map[Flow]time.Time
 	jobs     map[ClassKey]map[Flow]map[string]bool // in the cache, by "namespace/name"
-	assigned map[types.UID]*Assignment
-	launched map[string]*Assignment // by the Job's "namespace/name"
-	// paced are the groups that were assigned a slot a moment ago.
+	offers   map[types.UID]*offer
+	launched map[string]*launched // by the Job's "namespace/name"
+	// paced are the groups of which a UID was offered a slot a moment ago.
 	paced map[groupKey]paced
-	// counted says when the Jobs of a class were counted, with which it is not done too often.
-	counted map[ClassKey]counting
-	// joined are the UIDs that another UID's worker is about to launch with its own, with that
-	// other UID. They are in no queue.
-	joined map[types.UID]types.UID
+	// passes says how slots of a class were offered last.
+	passes map[ClassKey]pass
 }
 
-// New returns Slots that count the Jobs in the caches. enqueue is called with each UID that is
-// assigned a slot.
-func New(caches *cluster.Caches, clk clock.WithDelayedExecution, enqueue func(types.UID)) *Slots {
+// pass says when the Jobs of a class were counted last, whether all slots were in use then, and
+// whether an offer has come to nothing since.
+type pass struct {
+	at           time.Time
+	full, wasted bool
+}
+
+// New returns Slots that count the Jobs in the caches. enqueue is called to have slots offered in a
+// class, after some time.
+func New(caches *cluster.Caches, clk clock.PassiveClock, enqueue func(at ClassKey, after time.Duration)) *Slots {
 	return &Slots{
 		caches: caches, clock: clk, enqueue: enqueue,
 		queues: map[ClassKey]*Queue{}, served: map[ClassKey]map[Flow]time.Time{}, jobs: map[ClassKey]map[Flow]map[string]bool{},
-		assigned: map[types.UID]*Assignment{}, launched: map[string]*Assignment{}, joined: map[types.UID]types.UID{},
-		paced: map[groupKey]paced{}, counted: map[ClassKey]counting{},
+		offers: map[types.UID]*offer{}, launched: map[string]*launched{}, paced: map[groupKey]paced{}, passes: map[ClassKey]pass{},
 	}
 }
 
-// IsAssigned reports whether a UID has been assigned a slot of a config's class. Every launch needs
-// one.
-func (s *Slots) IsAssigned(uid types.UID, cfg config.Config) bool {
+// Await adds a UID to the queue of a class. One that is offered a slot has nothing to wait for any
+// more.
+func (s *Slots) Await(at ClassKey, w Waiter) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	a := s.assigned[uid]
-	return a != nil && a.ClassKey == KeyOf(cfg.Source)
+	s.leave(w.UID)
+	if t := s.offers[types.UID(w.UID)]; t != nil {
+		t.due = time.Time{}
+	} else {
+		s.add(at, w)
+	}
+	if last := s.passes[at]; last.full || last.wasted {
+		s.enqueueSoon(at)
+	} else {
+		s.enqueue(at, s.gathering(at))
+	}
 }
 
-// Begin removes a UID from its queue while it is reconciled, so that no slot is assigned on facts
-// that are being read again. It returns the slot that the UID has been assigned, if any.
-func (s *Slots) Begin(uid types.UID) *Assignment {
+// gatherFor is how soon a slot is offered for a UID that comes while slots are free. Those of one
+// write, such as the deletion of a namespace, come together, and share Jobs.
+const gatherFor = 10 * time.Millisecond
+
+// gathering returns how soon a slot is offered when a slot is free. Those that wait in a full class
+// have come long ago.
+func (s *Slots) gathering(at ClassKey) time.Duration {
+	if s.passes[at].full {
+		return 0
+	}
+	return gatherFor
+}
+
+func (s *Slots) add(at ClassKey, w Waiter) {
+	if s.queues[at] == nil {
+		s.queues[at] = &Queue{}
+	}
+	s.queues[at].Add(w)
+	s.noteNewest(at, w)
+}
+
+// Leave removes a UID from its queue, if it waits.
+func (s *Slots) Leave(uid types.UID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.leave(string(uid))
+}
+
+func (s *Slots) leave(uid string) {
 	for _, queue := range s.queues {
-		queue.Remove(string(uid))
+		queue.Remove(uid)
 	}
-	return s.assigned[uid]
 }
 
-// End reassigns the slot that a UID had and did not use, because something else had to be done
-// first or the API server refused the Job: a UID that cannot be launched now must not hold up
-// another, unless its next step is due in a moment. Then the free slots of every class in which the
-// UID has Jobs are assigned, now or soon, since one of them may have started, or the time may be over
-// for which it held one. It reports whether the UID waits, or has been assigned a slot since. UIDs that have joined and are still neither launched nor dismissed, since the work has
-// panicked, wait again.
-func (s *Slots) End(uid types.UID, had *Assignment, next time.Duration) bool {
-	s.dismissJoined(uid)
-	if had != nil && !s.holds(had, next) && s.revoke(uid, had) {
-		s.Assign(had.ClassKey)
-	}
-	for _, job := range s.caches.Jobs.By(cluster.ByUID, string(uid)) {
-		s.assignSoon(KeyOfObject(job))
-	}
-	for _, at := range s.passedOf(uid) {
-		s.Assign(at)
-	}
-	return s.waitsOrHasSlot(uid)
-}
-
-// For how long a UID holds a slot that it does not use yet, and how soon its next step must be due.
-// The consent of another namespace to a clone is read in about a second, and forgotten a minute
-// later. A clone that waited longer for a slot lost each one that it was assigned.
-const (
-	longestHold = 10 * time.Second
-	soon        = 2 * time.Second
-)
-
-// holds reports whether a UID keeps a slot until its next step, after this time.
-func (s *Slots) holds(a *Assignment, next time.Duration) bool {
-	return next > 0 && next <= soon && s.clock.Since(a.since) < longestHold
-}
-
-// waitsOrHasSlot reports whether a UID waits for a slot or has been assigned one.
-func (s *Slots) waitsOrHasSlot(uid types.UID) bool {
+// Awaits reports whether a UID waits, or is offered a slot.
+func (s *Slots) Awaits(uid types.UID) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, queue := range s.queues {
@@ -154,32 +145,56 @@ func (s *Slots) waitsOrHasSlot(uid types.UID) bool {
 			return true
 		}
 	}
-	return s.assigned[uid] != nil
+	return s.offers[uid] != nil
 }
 
-// revoke takes back a slot that a UID had, and reports whether it was still unused.
-func (s *Slots) revoke(uid types.UID, had *Assignment) bool {
+// Freed has slots offered in a class in which a slot may be free now, if a UID waits.
+func (s *Slots) Freed(at ClassKey) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	unused := s.assigned[uid] == had
-	if unused {
-		delete(s.assigned, uid)
-		s.noteUnused(had)
+	if s.anyWaits(at) {
+		s.enqueue(at, s.gathering(at))
 	}
-	return unused
 }
 
-// unusedKept is for how long it is kept when a flow was served that has no Jobs and that does not
-// wait: its UID is reconciled again before it waits for the next one.
+// anyWaits reports whether a UID waits in a class.
+func (s *Slots) anyWaits(at ClassKey) bool { return s.queues[at] != nil && s.queues[at].Len() > 0 }
+
+// FreedSoon does the same with the classes of the Jobs of a UID, and soon: one of them may have
+// started, or the time may be over for which it held a slot.
+func (s *Slots) FreedSoon(uid types.UID) {
+	all := s.caches.Jobs.By(cluster.ByUID, string(uid))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, job := range all {
+		if at := KeyOfObject(job); s.anyWaits(at) {
+			s.enqueueSoon(at)
+		}
+	}
+}
+
+// countPause is for how long the Jobs of a class are not counted again after a UID was reconciled:
+// what has ended is counted at once, by the event that says so. In a burst each UID is reconciled
+// ten times, and each time all Jobs of the class were counted: half of the dispatcher's work.
+const countPause = 100 * time.Millisecond
+
+// enqueueSoon has slots offered in a class in a moment, or when countPause is over.
+func (s *Slots) enqueueSoon(at ClassKey) {
+	s.enqueue(at, max(gatherFor, countPause-s.clock.Since(s.passes[at].at)))
+}
+
+// unusedKept is for how long it is kept when a flow was offered a slot in vain that has no Jobs and
+// that does not wait: its UID is reconciled again before it waits for the next one.
 const unusedKept = time.Minute
 
-// noteUnused records that a flow has had a slot and has not used it, and forgets old ones.
-func (s *Slots) noteUnused(a *Assignment) {
+// noteUnused records that a flow was offered a slot in vain, and forgets old ones.
+func (s *Slots) noteUnused(at ClassKey, flow Flow) {
 	now := s.clock.Now()
-	s.knowClass(a.ClassKey)
-	s.served[a.ClassKey][a.flow] = now
-	maps.DeleteFunc(s.served[a.ClassKey], func(flow Flow, at time.Time) bool {
-		return len(s.jobs[a.ClassKey][flow]) == 0 && !s.queues[a.ClassKey].waits(flow) && now.Sub(at) > unusedKept
+	s.knowClass(at)
+	s.served[at][flow] = now
+	s.passes[at] = pass{at: s.passes[at].at, full: s.passes[at].full, wasted: true}
+	maps.DeleteFunc(s.served[at], func(flow Flow, served time.Time) bool {
+		return len(s.jobs[at][flow]) == 0 && !s.queues[at].waits(flow) && now.Sub(served) > unusedKept
 	})
 }
 
@@ -190,89 +205,35 @@ func (s *Slots) knowClass(at ClassKey) {
 	}
 }
 
-// Await adds a UID to the queue of a class. It may be assigned a slot at once.
-func (s *Slots) Await(at ClassKey, w Waiter) {
-	s.addWaiter(at, w)
-	if s.wasFull(at) {
-		s.assignSoon(at)
-	} else {
-		s.Assign(at)
-	}
-}
-
-// addWaiter adds a UID to the queue of a class, unless it has joined the Job of another.
-func (s *Slots) addWaiter(at ClassKey, w Waiter) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.joined[types.UID(w.UID)] != "" {
-		return // it gets that Job, or is enqueued
-	}
-	if s.queues[at] == nil {
-		s.queues[at] = &Queue{}
-	}
-	s.queues[at].Add(w)
-	s.endPaceWhenQuiet(at, w)
-}
-
-// Assign assigns the free slots of a class to the next waiters, and enqueues those and no others.
-func (s *Slots) Assign(at ClassKey) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	queue := s.queues[at]
-	if queue == nil || queue.Len() == 0 {
-		return
-	}
-	load := s.load(at, queue.Limit())
-	free := queue.Limit() - load.Busy()
-	s.counted[at] = counting{last: s.clock.Now(), isDue: s.counted[at].isDue, full: free <= 0}
-	for _, w := range queue.Next(load, free, s.quotas(at, queue)) {
-		queue.Remove(w.UID)
-		s.assigned[types.UID(w.UID)] = &Assignment{ClassKey: at, flow: w.Flow, start: w.Start, group: w.Group, since: s.clock.Now(), behind: w.Behind}
-		if w.Group != "" {
-			s.startPace(at, w)
-		}
-		s.enqueue(types.UID(w.UID))
-	}
-}
-
 // load counts a class's Jobs, with those that the cache does not have yet. These are counted first,
 // so that a Job that appears meanwhile is counted twice for a moment, not missed.
 func (s *Slots) load(at ClassKey, limit int) Load {
 	load := Load{Running: map[Flow]int{}, Served: s.served[at]}
 	s.forgetLaunched()
-	for name, a := range s.launched {
-		if a.ClassKey == at && s.caches.Jobs.Named(name) == nil {
-			load.Running[a.flow] += a.counts()
+	for name, l := range s.launched {
+		if l.ClassKey == at && s.caches.Jobs.Named(name) == nil {
+			load.Running[l.flow] += l.parallel
 		}
 	}
 	for _, h := range s.holders(at, limit) {
 		load.Running[h.Flow] += h.parallel
 	}
-	for _, a := range s.assigned {
-		if a.ClassKey == at {
-			load.Running[a.flow] += a.counts()
+	for _, t := range s.offers {
+		if t.ClassKey == at && !t.joins {
+			load.Running[t.Flow]++
 		}
 	}
 	return load
 }
 
-func (a *Assignment) counts() int { return max(a.parallel, 1) }
-
-// Widen lets a Job that is about to be launched run up to so many scripts at a time. Beside the
-// slot that its first UID has been assigned it takes at most half of those that are free in its
-// class, so that a burst of one verb leaves some to the others. It returns how many it may run, at
-// least one.
-func (s *Slots) Widen(uid types.UID, most, limit int) int {
+// Widen returns how many scripts at a time a Job may run that is about to be launched, at least
+// one. Beside the slot of the offer of its first UID it takes at most half of those that are free
+// in its class, so that a burst of one verb leaves some to the others.
+func (s *Slots) Widen(at ClassKey, most, limit int) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	a := s.assigned[uid]
-	if a == nil {
-		return 1
-	}
-	a.parallel = 1
-	free := limit - s.load(a.ClassKey, limit).Busy()
-	a.parallel += min(max(free, 0)/2, max(most-1, 0))
-	return a.parallel
+	free := limit - s.load(at, limit).Busy()
+	return 1 + min(max(free, 0)/2, max(most-1, 0))
 }
 
 // Observe records that the cache has a Job, and when its flows were served.
@@ -306,43 +267,6 @@ func (s *Slots) Forget(job *batchv1.Job) {
 		if len(s.jobs[at][flow]) == 0 {
 			delete(s.jobs[at], flow)
 			delete(s.served[at], flow)
-		}
-	}
-}
-
-// Join removes the next waiters of a group from their queue, to be launched with another UID. Until
-// Dismiss they are assigned no slot of their own, since a UID has one Job at a time. by is that
-// other UID.
-func (s *Slots) Join(by types.UID, at ClassKey, group string, most int) []types.UID {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	queue := s.queues[at]
-	if queue == nil {
-		return nil
-	}
-	first, out := s.assigned[by], []types.UID(nil)
-	for _, w := range queue.Take(group, first != nil && first.behind, s.load(at, queue.Limit()), most) {
-		s.joined[types.UID(w.UID)] = by
-		out = append(out, types.UID(w.UID))
-	}
-	return out
-}
-
-// Dismiss makes a UID that has joined wait for a slot of its own again.
-func (s *Slots) Dismiss(uid types.UID) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.joined, uid)
-}
-
-// dismissJoined dismisses what has joined a UID, and enqueues it.
-func (s *Slots) dismissJoined(by types.UID) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for uid, first := range s.joined {
-		if first == by {
-			delete(s.joined, uid)
-			s.enqueue(uid)
 		}
 	}
 }

@@ -7,7 +7,6 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 	clocktesting "k8s.io/utils/clock/testing"
 
@@ -20,7 +19,7 @@ func TestAFlowIsForgottenWithItsLastJob(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := New(caches, clocktesting.NewFakeClock(time.Now()), func(types.UID) {})
+	s := New(caches, clocktesting.NewFakeClock(time.Now()), func(ClassKey, time.Duration) {})
 	job := func(i, n int) *batchv1.Job {
 		job := jobOfNamespace(fmt.Sprint(i), fmt.Sprint("ci-run-", i))
 		job.Name, job.CreationTimestamp = fmt.Sprint("job-", i, "-", n), metav1.NewTime(time.Unix(int64(n+1), 0))

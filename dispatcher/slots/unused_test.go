@@ -15,9 +15,9 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
 )
 
-// UIDs of other namespaces get slots and never use them, as a tenant's do that edits the size of its
-// claims: each slot is spent on a write on the claim's status. The claims of another namespace come
-// in between, whether or not the namespaces have Jobs.
+// UIDs of other namespaces get slots and never use them, as a tenant's do that edits the size of
+// its claims: each slot is spent on a write on the claim's status. The claims of another namespace
+// come in between, whether or not the namespaces have Jobs.
 func TestANamespaceThatUsesNoSlotHoldsUpNoOther(t *testing.T) {
 	for name, test := range map[string]struct {
 		busy     []string
@@ -33,9 +33,8 @@ func TestANamespaceThatUsesNoSlotHoldsUpNoOther(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var next types.UID
 			clock := clocktesting.NewFakeClock(time.Now())
-			s := New(caches, clock, func(uid types.UID) { next = uid })
+			s := New(caches, clock, func(ClassKey, time.Duration) {})
 			var haveJobs []string
 			if test.haveJobs {
 				haveJobs = test.busy
@@ -58,17 +57,19 @@ func TestANamespaceThatUsesNoSlotHoldsUpNoOther(t *testing.T) {
 			}
 			await("waits")
 			for i := range 100 {
-				if next == "waits" {
-					t.Logf("it got a slot after %d of the others", i)
+				uids := s.Begin(ClassKey{"home", "x"})
+				if len(uids) != 1 {
+					t.Fatalf("%v are offered a slot, and there is one slot", uids)
+				}
+				if uids[0] == "waits" {
+					t.Logf("it was offered one after %d of the others", i)
 					return
 				}
-				uid := next
-				had := s.Begin(uid)
 				clock.Step(10 * time.Millisecond)
-				s.End(uid, had, 0) // a write came first
-				await(string(uid))
+				s.End(uids[0]) // a write came first
+				await(string(uids[0]))
 			}
-			t.Error("it got no slot in 100 assignments")
+			t.Error("it was offered none of 100")
 		})
 	}
 }
@@ -81,12 +82,12 @@ func TestAnUnusedSlotIsForgottenWithItsFlow(t *testing.T) {
 		t.Fatal(err)
 	}
 	clock := clocktesting.NewFakeClock(time.Now())
-	s, at := New(caches, clock, func(types.UID) {}), ClassKey{"home", "x"}
+	s, at := New(caches, clock, func(ClassKey, time.Duration) {}), ClassKey{"home", "x"}
 	for i := range 1000 {
 		uid := fmt.Sprint("ci-run-", i)
 		s.Await(at, Waiter{UID: uid, Limit: 1, Flow: Flow{Namespace: uid, Verb: "provision"}, Since: clock.Now()})
-		had := s.Begin(types.UID(uid))
-		s.End(types.UID(uid), had, 0)
+		s.Begin(at)
+		s.End(types.UID(uid))
 		clock.Step(time.Second)
 	}
 	if n := len(s.load(at, 100).Served); n > 62 {
@@ -94,25 +95,47 @@ func TestAnUnusedSlotIsForgottenWithItsFlow(t *testing.T) {
 	}
 }
 
-// A UID whose next step is due in a moment keeps its slot until then, and not for ever.
-func TestASlotIsHeldForAMoment(t *testing.T) {
+// A UID that waits for what is over in a moment keeps its offer until then, and not for ever.
+func TestAnOfferIsKeptForAMoment(t *testing.T) {
 	for _, tc := range []struct {
 		next time.Duration
-		held int // steps
+		kept int // times
 	}{{0, 0}, {soon + time.Second, 0}, {soon, 5}, {time.Second, 10}} {
-		s, clock, enqueued := slotsWith(t)
+		s, clock := slotsWith(t)
 		s.Await(class, waiting("a", 1))
-		s.addWaiter(class, waiting("b", 1))
-		held := 0
-		for len(*enqueued) == 1 && held < 100 {
-			had := s.Begin("a")
-			if s.End("a", had, tc.next); len(*enqueued) == 1 {
-				held++
-				clock.Step(tc.next)
+		uids, kept := s.Begin(class), 0
+		s.Await(class, waiting("b", 1))
+		for ; kept < 100; kept++ {
+			s.Keep("a", clock.Now().Add(tc.next))
+			if !s.Awaits("a") {
+				break
 			}
+			if early := s.Begin(class); len(early) != 0 {
+				t.Fatalf("%v are offered a slot, and one waits for a moment", early)
+			}
+			if after := s.Again(class); after != tc.next {
+				t.Errorf("it is asked again after %s, want %s", after, tc.next)
+			}
+			clock.Step(tc.next)
+			uids = s.Begin(class)
 		}
-		if held != tc.held {
-			t.Errorf("with its next step after %s, it has kept the slot for %d of them, want %d", tc.next, held, tc.held)
+		if kept != tc.kept || !slices.Equal(uids, []types.UID{"a"}) {
+			t.Errorf("with %s to wait, it has kept its offer %d times, want %d; %v have one", tc.next, kept, tc.kept, uids)
 		}
+		if uids := s.Begin(class); !slices.Equal(uids, []types.UID{"b"}) {
+			t.Errorf("%v are offered the next slot, want b", uids)
+		}
+	}
+}
+
+// Its own loop has found out that nothing is in the way any more.
+func TestAUIDThatKeepsItsOfferIsAskedWhenItWaits(t *testing.T) {
+	s, clock := slotsWith(t)
+	s.Await(class, waiting("a", 1))
+	s.Begin(class)
+	s.Keep("a", clock.Now().Add(time.Second))
+	s.Await(class, waiting("a", 1))
+	if uids := s.Begin(class); !slices.Equal(uids, []types.UID{"a"}) {
+		t.Errorf("%v are offered a slot, want a", uids)
 	}
 }

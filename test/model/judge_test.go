@@ -2,11 +2,9 @@ package model
 
 import (
 	"context"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -18,7 +16,6 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/resolve"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/run"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/slots"
 )
 
 // judge decides about a View, as decide.Decide does.
@@ -46,14 +43,8 @@ func (w *world) look(cached, read *view, hasSlot bool) (seen decide.View, action
 		reader = w.caches(read).Cached()
 	}
 	clock := clocktesting.NewFakeClock(now)
-	free := slots.New(caches, clock, func(types.UID) {})
-	if hasSlot {
-		free.Await(slots.KeyOf(config.Source{Namespace: namespace, Class: class}), slots.Waiter{
-			Flow: slots.Flow{Namespace: "app", Verb: contract.Provision}, UID: uid, Since: now.Add(-time.Hour), Limit: 100,
-		})
-	}
 	b := &observe.Observer{Clock: clock, AheadOfBinder: w.ahead, Resolver: resolve.Resolver{
-		Caches: caches, Slots: free, Dispatcher: config.Dispatcher{Provisioner: contract.ProvisionerName}, Namespace: namespace, Judged: w.judged,
+		Caches: caches, Dispatcher: config.Dispatcher{Provisioner: contract.ProvisionerName}, Namespace: namespace, Judged: w.judged,
 	}}
 	o, err := b.Observe(context.Background(), reader, uid, observe.Hint{})
 	if err != nil {
@@ -62,11 +53,14 @@ func (w *world) look(cached, read *view, hasSlot bool) (seen decide.View, action
 	if o.View.Delete.Revision == w.config(1).Source.Revision() {
 		under = 1
 	}
+	if hasSlot {
+		o.View = o.View.WithSlot()
+	}
 	return o.View, w.first(w.judge()(o.View), o), under
 }
 
-// first returns what the leader does first: what the loop of the claim writes, or what that of a Job
-// does.
+// first returns what the leader does first: what the loop of the claim writes, or what that of a
+// Job does.
 func (w *world) first(action decide.Action, o *observe.Observation) decide.Action {
 	freed := w.freed(o)
 	if release, releases := action.(decide.ReleaseRecord); freed != nil && (!decide.IsWrite(action) || releases && release.Run.Name == freed.Name) {

@@ -150,7 +150,7 @@ func (w *world) newDispatcher(p *fakecluster.Process) (fakecluster.Dispatcher, e
 	return controller.New(p.Client, p.Events, p.Clock, controller.Options{
 		Dispatcher: config.Dispatcher{Provisioner: w.provisioner(p)}, Namespaces: []string{fakecluster.ConfigNamespace, further}, MissingIn: w.missingIn, Allowed: jobs.Allowances{},
 		KubeAPI: kubeAPI, Workers: 1, AheadOfBinder: true,
-		Claims: fakecluster.NewQueue[types.UID](p, "claims"), Runs: fakecluster.NewQueue[string](p, "runs"), Revisions: fakecluster.NewQueue[string](p, "revisions"),
+		Claims: fakecluster.NewQueue[types.UID](p, "claims"), Runs: fakecluster.NewQueue[string](p, "runs"), Classes: fakecluster.NewQueue[string](p, "classes"), Revisions: fakecluster.NewQueue[string](p, "revisions"),
 	})
 }
 
