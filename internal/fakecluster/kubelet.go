@@ -74,7 +74,9 @@ func (c *Cluster) RunningPods() []*corev1.Pod {
 // exist any more. They must not be changed.
 func (c *Cluster) AtWork() []*corev1.Pod {
 	all := slices.DeleteFunc(c.RunningPods(), func(pod *corev1.Pod) bool {
-		return endOf(pod) != nil || c.Images[pod.Spec.Containers[0].Image].Phases != nil
+		image := c.Images[pod.Spec.Containers[0].Image]
+		wasStopped := image.Program != nil && pod.DeletionTimestamp != nil && c.containers[pod.UID] == nil // and its kubelet has not said so
+		return endOf(pod) != nil || image.Phases != nil || wasStopped
 	})
 	for _, k := range c.working() {
 		if !k.isOver() && !slices.ContainsFunc(all, func(pod *corev1.Pod) bool { return pod.UID == k.Pod.UID }) {
