@@ -173,10 +173,12 @@ func (b *Observer) observeGate(ctx context.Context, reader cluster.Reader, run *
 }
 
 // setGate notes that a run is gated, and what its pod and its Job say about that. It is void if it
-// has too little time left.
+// has too little time left, or if its Job is no record: the leader that created it may have died
+// before it deleted the Job for that (TestARunWithoutARecordIsNeverConfirmed).
 func (b *Observer) setGate(run *decide.Run, job *batchv1.Job, gated *corev1.Pod) {
 	before := runs.ConfirmBefore(job)
-	run.Gated, run.GatedSince, run.Void = true, gated.CreationTimestamp.Time, !before.IsZero() && b.Clock.Now().After(before)
+	run.Gated, run.GatedSince = true, gated.CreationTimestamp.Time
+	run.Void = !before.IsZero() && b.Clock.Now().After(before) || !runs.IsRecord(job)
 	if pods := b.Caches.PodsOf(job); runs.HasVanished(job, pods) {
 		run.Void = true // the first pod of the Job may still run, and waits for no second one
 	}
