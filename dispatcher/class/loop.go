@@ -28,8 +28,6 @@ type Claims interface {
 	Failed(ctx context.Context, uid types.UID, o *observe.Observation, err error)
 	// Learn keeps what a refused write has taught about a claim.
 	Learn(uid types.UID, hint *observe.Hint)
-	// Recovering does the work for a claim, and returns a panic as an error.
-	Recovering(ctx context.Context, item string, work func() error) error
 }
 
 // Loop creates the Jobs of each class.
@@ -37,6 +35,8 @@ type Loop struct {
 	Slots  *slots.Slots
 	Actor  *act.Actor
 	Claims Claims
+	// Recovering does the work for a claim, and returns a panic as an error.
+	Recovering func(ctx context.Context, item string, work func() error) error
 	// Workers is how many claims of a class are offered a slot in parallel: each may wait for the API
 	// server, and for webhooks.
 	Workers int
@@ -59,7 +59,7 @@ func (l *Loop) Reconcile(ctx context.Context, key string) (time.Duration, error)
 // serve launches a claim that is offered a slot, and others with it. A panic concerns no other.
 func (l *Loop) serve(ctx context.Context, at slots.ClassKey, uid types.UID) {
 	var first act.Member
-	err := l.Claims.Recovering(ctx, string(uid), func() (err error) {
+	err := l.Recovering(ctx, string(uid), func() (err error) {
 		var launches bool
 		if first, launches = l.offer(ctx, uid, func(m act.Member) bool { return classOf(m) == at }); launches {
 			err = l.launch(ctx, first, l.others(ctx, first))
@@ -123,7 +123,7 @@ func groupOf(m act.Member) string { return m.O.GroupOf(m.Launch.Verb, m.Launch.M
 // not keep the others from being launched.
 func (l *Loop) launch(ctx context.Context, first act.Member, others []act.Member) error {
 	fit, built := others, false
-	err := l.Claims.Recovering(ctx, string(first.O.UID), func() (err error) {
+	err := l.Recovering(ctx, string(first.O.UID), func() (err error) {
 		if fit, err = l.Actor.Trim(first, others); err == nil {
 			l.putBack(others[len(fit):])
 			err = l.create(ctx, first, fit...)

@@ -5,9 +5,6 @@ import (
 	"time"
 
 	"k8s.io/klog/v2"
-
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
 )
 
 // accessRecheck is how often the dispatcher asks again what it may do in the further config
@@ -59,18 +56,4 @@ func (c *Controller) noteAccess(ctx context.Context, ns, missing string) {
 		delete(c.unserved, ns)
 		c.enqueueClasses()
 	}
-}
-
-// reportUnserved returns the report that a namespace in which a UID may have Jobs is not served, instead
-// of an action, or nil. What was decided may rest on Jobs there that the caches no longer show, and could
-// often not be carried out.
-func (c *Controller) reportUnserved(o *observe.Observation, action decide.Action) *decide.ReportProblem {
-	switch action.(type) { //nolint:gochecksumtype // every other action is an act
-	case decide.Wait, decide.ReportProblem:
-		return nil
-	}
-	if p := c.observer.Unserved(o); p != nil {
-		return &decide.ReportProblem{Problem: *p}
-	}
-	return nil
 }

@@ -21,7 +21,7 @@ const firstLooks = 100
 // to list the Jobs of none would fail again and again.
 func (c *Controller) enqueue(uid types.UID) {
 	if c.leading.Load() && uid != "" {
-		c.queue.Add(uid)
+		c.claims.Queue.Add(uid)
 	}
 }
 
@@ -32,7 +32,7 @@ const quietAfter = 300 * time.Millisecond
 // enqueueLater adds a UID to the queue of the leader after that time.
 func (c *Controller) enqueueLater(uid types.UID) {
 	if c.leading.Load() && uid != "" {
-		c.queue.AddAfter(uid, quietAfter)
+		c.claims.Queue.AddAfter(uid, quietAfter)
 	}
 }
 
@@ -108,7 +108,7 @@ func (c *Controller) enqueueRestingPV(pv *cut.Resting, before *int) {
 		c.pvChanged(cut.Whole(pv).(*corev1.PersistentVolume))
 		return
 	}
-	c.queue.AddAfter(uid, time.Duration(*before/restLooks)*restEvery)
+	c.claims.Queue.AddAfter(uid, time.Duration(*before/restLooks)*restEvery)
 	*before++
 }
 
@@ -119,7 +119,7 @@ func (c *Controller) enqueueFirstClaim(claim *corev1.PersistentVolumeClaim, wait
 		c.claimChanged(claim)
 		return
 	}
-	c.queue.AddAfter(claim.UID, time.Duration(*waiting/firstLooks)*time.Second)
+	c.claims.Queue.AddAfter(claim.UID, time.Duration(*waiting/firstLooks)*time.Second)
 	*waiting++
 }
 

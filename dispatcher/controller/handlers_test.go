@@ -46,18 +46,18 @@ func TestAChangeOfOneRecordOfABatch(t *testing.T) {
 					t.Fatal(err)
 				}
 				c.jobUpdated(old, now)
-				first := c.queue.Len()
+				first := c.claims.Queue.Len()
 				time.Sleep(time.Second)
 				synctest.Wait()
-				if later := c.queue.Len(); first != test.claims || later != 2 || c.runs.Queue.Len() != 1 {
+				if later := c.claims.Queue.Len(); first != test.claims || later != 2 || c.runs.Queue.Len() != 1 {
 					t.Errorf("%d claims at once, %d later, %d Jobs", first, later, c.runs.Queue.Len())
 				}
 				if uid := types.UID("a"); test.claims == 1 && name == "a claim's, added" {
-					if got, _ := c.queue.Get(); got != uid {
+					if got, _ := c.claims.Queue.Get(); got != uid {
 						t.Errorf("enqueued %s", got)
 					}
 				}
-				c.queue.ShutDown()
+				c.claims.Queue.ShutDown()
 				c.runs.Queue.ShutDown()
 				c.classes.Queue.ShutDown()
 				c.revisions.ShutDown()

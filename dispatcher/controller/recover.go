@@ -12,10 +12,10 @@ import (
 // errPanic is the error of an item whose work has panicked.
 var errPanic = errors.New("panic")
 
-// Recovering does the work for one item of a queue and turns a panic into an error, which is
+// recovering does the work for one item of a queue and turns a panic into an error, which is
 // counted and retried like any other. Otherwise one object that the code cannot handle would end
 // every leader, and no claim would be served.
-func (c *Controller) Recovering(ctx context.Context, item string, work func() error) (err error) {
+func (c *Controller) recovering(ctx context.Context, item string, work func() error) (err error) {
 	return c.recoveringWith(klog.FromContext(ctx), item, work)
 }
 

@@ -29,12 +29,12 @@ func TestAReplicaThatDoesNotLeadEnqueuesNothing(t *testing.T) {
 	for i := range 1000 {
 		c.claimChanged(claim(i))
 	}
-	if n := c.queue.Len(); n != 0 {
+	if n := c.claims.Queue.Len(); n != 0 {
 		t.Errorf("%d UIDs in its queue", n)
 	}
 	c.leading.Store(true)
 	c.claimChanged(claim(0))
-	if n := c.queue.Len(); n != 1 {
+	if n := c.claims.Queue.Len(); n != 1 {
 		t.Errorf("%d UIDs in the leader's queue, want 1", n)
 	}
 }
@@ -63,14 +63,14 @@ func TestANewLeaderLooksAtWaitingClaimsOverTime(t *testing.T) {
 		c.leading.Store(true)
 		c.enqueueAll()
 		synctest.Wait()
-		first := c.queue.Len()
+		first := c.claims.Queue.Len()
 		time.Sleep(5*time.Second + time.Millisecond)
 		synctest.Wait()
-		later := c.queue.Len()
+		later := c.claims.Queue.Len()
 		if first != 10+firstLooks || later != 10+6*firstLooks {
 			t.Errorf("%d claims are enqueued at once, %d after five seconds", first, later)
 		}
-		c.queue.ShutDown()
+		c.claims.Queue.ShutDown()
 		c.runs.Queue.ShutDown()
 		c.classes.Queue.ShutDown()
 		c.revisions.ShutDown()
@@ -106,14 +106,14 @@ func TestANewLeaderLooksAtVolumesAtRestOverTime(t *testing.T) {
 		c.leading.Store(true)
 		c.enqueueAll()
 		synctest.Wait()
-		first := c.queue.Len()
+		first := c.claims.Queue.Len()
 		time.Sleep(restEvery + time.Millisecond)
 		synctest.Wait()
-		later := c.queue.Len()
+		later := c.claims.Queue.Len()
 		if first != restLooks+1 || later != atRest+1 {
 			t.Errorf("%d volumes are enqueued at once, %d after %s", first, later, restEvery)
 		}
-		c.queue.ShutDown()
+		c.claims.Queue.ShutDown()
 		c.runs.Queue.ShutDown()
 		c.classes.Queue.ShutDown()
 		c.revisions.ShutDown()

@@ -1,4 +1,4 @@
-package controller
+package claim
 
 import (
 	"context"
@@ -16,11 +16,11 @@ import (
 
 // Say returns what a claim says about a Job, by its name. A write that was refused is tried again
 // later. Where the claim has something else to do, its own loop does that.
-func (c *Controller) Say(ctx context.Context, uid types.UID, job string, look run.Look) (o *observe.Observation, action decide.Action, err error) {
+func (l *Loop) Say(ctx context.Context, uid types.UID, job string, look run.Look) (o *observe.Observation, action decide.Action, err error) {
 	isEnough := map[run.Look]func(decide.Action) bool{run.Cached: always, run.AsOwn: isEnoughForClaim, run.Live: never}[look]
 	about := func(v decide.View) decide.Action { return decide.ForJob(v, job) }
-	err = c.Recovering(ctx, string(uid), func() (err error) {
-		o, action, err = c.observeAndDecide(ctx, uid, c.hints.get(uid, c.clock.Now()), about, isEnough)
+	err = l.Recovering(ctx, string(uid), func() (err error) {
+		o, action, err = l.observeAndDecide(ctx, uid, l.hints.get(uid, l.Clock.Now()), about, isEnough)
 		return err
 	})
 	switch {
@@ -31,22 +31,22 @@ func (c *Controller) Say(ctx context.Context, uid types.UID, job string, look ru
 	case o.View.IsRefused(action):
 		action = decide.Wait{Why: "the write was refused a moment ago"}
 	case !decide.IsOnJob(action):
-		c.leaveToClaim(uid, action, look)
+		l.leaveToClaim(uid, action, look)
 	}
 	return o, action, nil
 }
 
 // leaveToClaim lets the loop of the claims do what is its to do. On what the caches showed it may
 // have left it to the loop of the Jobs, and would again.
-func (c *Controller) leaveToClaim(uid types.UID, action decide.Action, look run.Look) {
+func (l *Loop) leaveToClaim(uid types.UID, action decide.Action, look run.Look) {
 	_, reports := action.(decide.ReportProblem)
 	switch {
 	case look == run.Live && (reports || decide.IsWrite(action)):
-		c.lookLive.Store(uid, nil)
+		l.lookLive.Store(uid, nil)
 	case !decide.IsWrite(action):
 		return
 	}
-	c.enqueue(uid)
+	l.Queue.Add(uid)
 }
 
 // confirmAgain is how soon a gated Job is judged again after a change of one of its claims. One
@@ -54,25 +54,25 @@ func (c *Controller) leaveToClaim(uid types.UID, action decide.Action, look run.
 const confirmAgain = 50 * time.Millisecond
 
 // askRun enqueues the Job of a run about which a claim has something to say.
-func (c *Controller) askRun(o *observe.Observation, action decide.Action) {
+func (l *Loop) askRun(o *observe.Observation, action decide.Action) {
 	key := cluster.KeyOf(o.Jobs[decide.RunOf(action)])
 	if _, confirms := action.(decide.Confirm); confirms { // it was enqueued when its pod was created
-		c.runs.Queue.AddAfter(key, confirmAgain)
+		l.Runs.Queue.AddAfter(key, confirmAgain)
 		return
 	}
-	c.runs.Ask(key, o.UID)
+	l.Runs.Ask(key, o.UID)
 }
 
 // Enqueue lets a claim be reconciled.
-func (c *Controller) Enqueue(uid types.UID) { c.enqueue(uid) }
+func (l *Loop) Enqueue(uid types.UID) { l.Queue.Add(uid) }
 
 // Learn keeps what a refused write has taught about a claim, or nil.
-func (c *Controller) Learn(uid types.UID, hint *observe.Hint) {
-	c.hints.put(uid, hint, c.clock.Now())
+func (l *Loop) Learn(uid types.UID, hint *observe.Hint) {
+	l.hints.put(uid, hint, l.Clock.Now())
 }
 
 // Cancelled notes that a gated run of a claim was cancelled.
-func (c *Controller) Cancelled(uid types.UID) { c.hints.cancelled(uid, c.clock.Now()) }
+func (l *Loop) Cancelled(uid types.UID) { l.hints.cancelled(uid, l.Clock.Now()) }
 
 func decideWithSlot(v decide.View) decide.Action { return decide.Decide(v.WithSlot()) }
 
@@ -95,37 +95,37 @@ func isEnoughForOffer(action decide.Action) bool {
 
 // Offer returns what is decided for a claim that has a slot, by its own hints: one whose Job was
 // just deleted again, or that is to pause, is in no other Job either.
-func (c *Controller) Offer(ctx context.Context, uid types.UID) (o *observe.Observation, action decide.Action, err error) {
-	err = c.Recovering(ctx, string(uid), func() (err error) {
-		o, action, err = c.observeAndDecide(ctx, uid, c.hints.get(uid, c.clock.Now()), decideWithSlot, isEnoughForOffer)
+func (l *Loop) Offer(ctx context.Context, uid types.UID) (o *observe.Observation, action decide.Action, err error) {
+	err = l.Recovering(ctx, string(uid), func() (err error) {
+		o, action, err = l.observeAndDecide(ctx, uid, l.hints.get(uid, l.Clock.Now()), decideWithSlot, isEnoughForOffer)
 		return err
 	})
 	if err != nil {
-		c.lookLive.Store(uid, nil)
-		c.retryLater(ctx, uid, err)
+		l.lookLive.Store(uid, nil)
+		l.retryLater(ctx, uid, err)
 		return nil, nil, err
 	}
 	if o.View.IsRefused(action) { // its own loop would wait for the next slot at once
-		c.queue.AddAfter(uid, c.hints.recheck(uid, c.clock.Now(), 0))
+		l.Queue.AddAfter(uid, l.hints.recheck(uid, l.Clock.Now(), 0))
 		return o, decide.Wait{Why: "the write was refused a moment ago"}, nil
 	}
 	if _, launches := action.(decide.Launch); !launches {
 		if decide.IsWrite(action) {
-			c.offered.Store(uid, nil)
+			l.offered.Store(uid, nil)
 		}
-		c.enqueue(uid)
+		l.Queue.Add(uid)
 	}
 	return o, action, nil
 }
 
 // Launched lets a claim be reconciled in case no cache ever shows its Job, or that existed already,
 // without this claim.
-func (c *Controller) Launched(uid types.UID) { c.queue.AddAfter(uid, cluster.BehindFor) }
+func (l *Loop) Launched(uid types.UID) { l.Queue.AddAfter(uid, cluster.BehindFor) }
 
 // Failed lets a claim be reconciled after a pause, for which no Job could be created.
-func (c *Controller) Failed(ctx context.Context, uid types.UID, o *observe.Observation, err error) {
+func (l *Loop) Failed(ctx context.Context, uid types.UID, o *observe.Observation, err error) {
 	if o != nil {
-		c.reportRepeated(o, decide.Launch{}, err)
+		l.reportRepeated(o, decide.Launch{}, err)
 	}
-	c.retryLater(ctx, uid, err)
+	l.retryLater(ctx, uid, err)
 }

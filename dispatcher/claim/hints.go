@@ -1,4 +1,4 @@
-package controller
+package claim
 
 import (
 	"maps"
@@ -64,9 +64,9 @@ func (h *hints) returned(uid types.UID, now time.Time) {
 // slowReturns notes that a claim was returned to the scheduler from an excluded node. The scheduler
 // does not know the config and may select that node again and again: each further return waits
 // longer. A launch on another node does not.
-func (c *Controller) slowReturns(o *observe.Observation, action decide.Action) {
+func (l *Loop) slowReturns(o *observe.Observation, action decide.Action) {
 	if _, ok := action.(decide.Reschedule); ok && o.View.Provision.ExcludedNode != "" {
-		c.hints.returned(o.UID, c.clock.Now())
+		l.hints.returned(o.UID, l.Clock.Now())
 	}
 }
 
