@@ -37,8 +37,8 @@ type Loop struct {
 	Claims Claims
 	// Recovering does the work for a claim, and returns a panic as an error.
 	Recovering func(ctx context.Context, item string, work func() error) error
-	// Workers is how many claims of a class are offered a slot in parallel: each may wait for the API
-	// server, and for webhooks.
+	// Workers is how many claims of a class are offered a slot in parallel: each may wait for the
+	// API server, and for webhooks.
 	Workers int
 	// Queue has the classes in which a slot may be offered, by slots.ClassKey.
 	Queue workqueue.TypedRateLimitingInterface[string]

@@ -199,8 +199,8 @@ func (c *Controller) Run(ctx context.Context) {
 	workers.Wait()
 }
 
-// processNext reconciles the next item of a queue, and forgets its failures if it has progressed. It
-// returns false when the queue is shut down.
+// processNext reconciles the next item of a queue, and forgets its failures if it has progressed.
+// It returns false when the queue is shut down.
 func processNext[T comparable](
 	ctx context.Context, c *Controller, kind string, queue workqueue.TypedRateLimitingInterface[T],
 	reconcile func(context.Context, T) (time.Duration, error), hasProgressed func(T) bool,
