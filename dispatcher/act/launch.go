@@ -34,7 +34,7 @@ func (a *Actor) Launch(ctx context.Context, first Member, others ...Member) erro
 		return err
 	}
 	if most := plan.Config.AtOnceOf(1 + len(others)); most > 0 {
-		plan.Parallel = a.Slots.Widen(slots.KeyOf(plan.Config.Source), most, plan.Config.MaxParallel)
+		plan.Parallel = a.Slots.Widen(first.O.UID, most, plan.Config.MaxParallel)
 	}
 	a.reportLaunchedOver(first, others)
 	job, err := a.createJob(ctx, first.O, plan)

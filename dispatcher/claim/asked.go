@@ -100,22 +100,25 @@ func (l *Loop) Offer(ctx context.Context, uid types.UID) (o *observe.Observation
 		o, action, err = l.observeAndDecide(ctx, uid, l.hints.get(uid, l.Clock.Now()), decideWithSlot, isEnoughForOffer)
 		return err
 	})
-	if err != nil {
+	return o, action, err
+}
+
+// Decline does what Offer has returned for a claim that is not launched: its own loop does, or it
+// pauses. One whose write was refused would wait for the next slot at once.
+func (l *Loop) Decline(ctx context.Context, uid types.UID, o *observe.Observation, action decide.Action, err error) {
+	_, launches := action.(decide.Launch)
+	switch {
+	case err != nil:
 		l.lookLive.Store(uid, nil)
 		l.retryLater(ctx, uid, err)
-		return nil, nil, err
-	}
-	if o.View.IsRefused(action) { // its own loop would wait for the next slot at once
+		return
+	case o.View.IsRefused(action):
 		l.Queue.AddAfter(uid, l.hints.recheck(uid, l.Clock.Now(), 0))
-		return o, decide.Wait{Why: "the write was refused a moment ago"}, nil
+		return
+	case !launches && decide.IsWrite(action):
+		l.offered.Store(uid, nil)
 	}
-	if _, launches := action.(decide.Launch); !launches {
-		if decide.IsWrite(action) {
-			l.offered.Store(uid, nil)
-		}
-		l.Queue.Add(uid)
-	}
-	return o, action, nil
+	l.Queue.Add(uid)
 }
 
 // Launched lets a claim be reconciled in case no cache ever shows its Job, or that existed already,
@@ -124,8 +127,8 @@ func (l *Loop) Launched(uid types.UID) { l.Queue.AddAfter(uid, cluster.BehindFor
 
 // Failed lets a claim be reconciled after a pause, for which no Job could be created.
 func (l *Loop) Failed(ctx context.Context, uid types.UID, o *observe.Observation, err error) {
+	l.retryLater(ctx, uid, err)
 	if o != nil {
 		l.reportRepeated(o, decide.Launch{}, err)
 	}
-	l.retryLater(ctx, uid, err)
 }

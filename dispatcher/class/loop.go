@@ -16,9 +16,11 @@ import (
 
 // Claims is what the loop of the claims knows.
 type Claims interface {
-	// Offer returns what is decided for a claim that has a slot. Anything but a launch is left to
-	// its own loop.
+	// Offer returns what is decided for a claim that has a slot.
 	Offer(ctx context.Context, uid types.UID) (*observe.Observation, decide.Action, error)
+	// Decline leaves to a claim's own loop what Offer has returned, when the offer has ended: the
+	// claim may wait for the next one then.
+	Decline(ctx context.Context, uid types.UID, o *observe.Observation, action decide.Action, err error)
 	// Enqueue lets a claim be reconciled.
 	Enqueue(uid types.UID)
 	// Launched lets a claim be reconciled that has a Job, in case no cache ever shows that.
@@ -81,21 +83,17 @@ func classOf(m act.Member) slots.ClassKey {
 // its offer. One that waits for something that is over in a moment keeps it.
 func (l *Loop) offer(ctx context.Context, uid types.UID, fits func(act.Member) bool) (act.Member, bool) {
 	o, action, err := l.Claims.Offer(ctx, uid)
-	if err != nil {
-		l.Slots.End(uid)
-		return act.Member{}, false
-	}
-	switch a := action.(type) { //nolint:gochecksumtype // any other is its own loop's
-	case decide.Launch:
-		if m := (act.Member{O: o, Launch: a}); fits(m) {
+	if launch, launches := action.(decide.Launch); launches && err == nil && !o.View.IsRefused(action) {
+		if m := (act.Member{O: o, Launch: launch}); fits(m) {
 			return m, true
 		}
-		l.Claims.Enqueue(uid)
-	case decide.Wait:
-		l.Slots.Keep(uid, a.Until)
-		return act.Member{}, false
 	}
-	l.Slots.End(uid)
+	if wait, waits := action.(decide.Wait); waits && err == nil {
+		l.Slots.Keep(uid, wait.Until)
+	} else {
+		l.Slots.End(uid)
+	}
+	l.Claims.Decline(ctx, uid, o, action, err)
 	return act.Member{}, false
 }
 
@@ -122,13 +120,16 @@ func groupOf(m act.Member) string { return m.O.GroupOf(m.Launch.Verb, m.Launch.M
 // it panics, perhaps because of one request, the first claim is launched alone: a bad request must
 // not keep the others from being launched.
 func (l *Loop) launch(ctx context.Context, first act.Member, others []act.Member) error {
-	fit, built := others, false
-	err := l.Recovering(ctx, string(first.O.UID), func() (err error) {
-		if fit, err = l.Actor.Trim(first, others); err == nil {
-			l.putBack(others[len(fit):])
-			err = l.create(ctx, first, fit...)
-			built = true
+	built := false
+	err := l.Recovering(ctx, string(first.O.UID), func() error {
+		fit, err := l.Actor.Trim(first, others)
+		if err != nil {
+			return err
 		}
+		l.putBack(others[len(fit):])
+		others = fit // the rest may share another Job by now
+		err = l.create(ctx, first, fit...)
+		built = true
 		return err
 	})
 	if err == nil || len(others) == 0 || patch.IsStripped(err) {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 )
@@ -27,6 +28,7 @@ type launched struct {
 func (s *Slots) Use(job *batchv1.Job) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.noteUsed(job, true)
 	s.launched[jobKey(job)] = &launched{ClassKey: KeyOfObject(job), flow: flowOf(job), start: StartOf(job), parallel: jobs.ParallelOf(job)}
 }
 
@@ -41,10 +43,18 @@ func (s *Slots) Created(job *batchv1.Job) {
 	}
 }
 
+// noteUsed notes whether the Job of a UID counts, instead of its offer.
+func (s *Slots) noteUsed(job *batchv1.Job, used bool) {
+	if t := s.offers[types.UID(jobs.UIDs(job)[0])]; t != nil {
+		t.used = used
+	}
+}
+
 // Unused records that a Job was not created.
 func (s *Slots) Unused(job *batchv1.Job) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.noteUsed(job, false)
 	delete(s.launched, jobKey(job))
 }
 

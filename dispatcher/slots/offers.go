@@ -1,6 +1,7 @@
 package slots
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -16,6 +17,10 @@ type offer struct {
 	since, due time.Time
 	// joins is set if the UID is to share the Job of another, and uses no slot of its own.
 	joins bool
+	// parallel is how many slots it has: more than one after Widen. used is set while its Job counts
+	// instead.
+	parallel int
+	used     bool
 }
 
 // Begin offers the free slots of a class to as many UIDs, and returns those UIDs.
@@ -24,6 +29,7 @@ func (s *Slots) Begin(at ClassKey) []types.UID {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	out, now := s.resume(at), s.clock.Now()
+	maps.DeleteFunc(s.paced, func(_ groupKey, p paced) bool { return !now.Before(p.ends()) })
 	if !s.anyWaits(at) {
 		return out
 	}
@@ -43,12 +49,16 @@ func (s *Slots) Begin(at ClassKey) []types.UID {
 }
 
 // resume returns the UIDs that have kept their offer and are to be asked again. The offers that the
-// loop has not ended, since it has panicked, are among them.
+// loop has not ended, since it has panicked, are among them, and who was to join waits again.
 func (s *Slots) resume(at ClassKey) []types.UID {
 	var out []types.UID
 	for uid, t := range s.offers {
-		if t.ClassKey == at && !s.clock.Now().Before(t.due) {
-			t.joins = false
+		switch {
+		case t.ClassKey != at || s.clock.Now().Before(t.due):
+		case t.joins:
+			delete(s.offers, uid)
+			s.add(at, t.Waiter)
+		default:
 			out = append(out, uid)
 		}
 	}

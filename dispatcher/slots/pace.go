@@ -71,14 +71,9 @@ func (p paced) ends() time.Time {
 	return end
 }
 
-// isPaced reports whether a group is paced, and forgets when it no longer is.
 func (s *Slots) isPaced(key groupKey) bool {
-	p, is := s.paced[key]
-	if is && !s.clock.Now().Before(p.ends()) {
-		delete(s.paced, key)
-		return false
-	}
-	return is
+	p, found := s.paced[key]
+	return found && s.clock.Now().Before(p.ends())
 }
 
 // noteNewest notes that another waiter of a group came while that is paced.

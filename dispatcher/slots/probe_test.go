@@ -225,11 +225,47 @@ func TestAnOfferThatWasNotEndedIsMadeAgain(t *testing.T) {
 	s.Await(class, w)
 	s.Begin(class)
 	s.Join("a", "g", 1)
-	if uids := s.Begin(class); !slices.Equal(uids, []types.UID{"a", "b"}) {
-		t.Errorf("%v are offered one again, want both", uids)
+	if uids := s.Begin(class); !slices.Equal(uids, []types.UID{"a"}) {
+		t.Errorf("%v are offered one again, want a", uids)
 	}
 	if after := s.Again(class); after > time.Millisecond {
-		t.Errorf("they have it after %s", after)
+		t.Errorf("it has it after %s", after)
+	}
+	if uids := s.Join("a", "g", 1); !slices.Equal(uids, []types.UID{"b"}) {
+		t.Errorf("%v join, want b, which waits again", uids)
+	}
+}
+
+// Several Jobs are launched at a time, and none is created yet.
+func TestJobsThatAreLaunchedTogetherAreNoWiderThanTheClass(t *testing.T) {
+	const limit = 16
+	s, _ := slotsWith(t)
+	for _, uid := range []string{"a", "b", "c", "d"} {
+		s.Await(class, waiting(uid, limit))
+	}
+	uids, all := s.Begin(class), 0
+	for _, uid := range uids {
+		all += s.Widen(uid, 8, limit)
+	}
+	if len(uids) != 4 || all > limit || all < limit/2 {
+		t.Errorf("the Jobs of %v run %d scripts at a time, of %d", uids, all, limit)
+	}
+	before := s.load(class, limit).Busy()
+	s.Use(jobOf("a"))
+	if after := s.load(class, limit).Busy(); after > before {
+		t.Errorf("%d slots are used, and %d before: the Job counts beside its offer", after, before)
+	}
+}
+
+// Its config has changed meanwhile, and it is not launched after all.
+func TestAUIDThatIsOfferedASlotWaitsAsItWouldNow(t *testing.T) {
+	s, _ := slotsWith(t)
+	s.Await(class, waiting("a", 1))
+	s.Begin(class)
+	s.Await(class, waiting("a", 3))
+	s.Return("a")
+	if limit := s.queues[class].Limit(); limit != 3 {
+		t.Errorf("a limit of %d, want that of the newer config", limit)
 	}
 }
 

@@ -90,10 +90,13 @@ func (s *Slots) Await(at ClassKey, w Waiter) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.leave(w.UID)
-	if t := s.offers[types.UID(w.UID)]; t != nil {
-		t.due = time.Time{}
-	} else {
+	switch t := s.offers[types.UID(w.UID)]; {
+	case t == nil:
 		s.add(at, w)
+	case t.ClassKey == at:
+		t.Waiter, t.due = w, time.Time{}
+	default: // that offer ends, and it waits here then
+		t.due, at = time.Time{}, t.ClassKey
 	}
 	if last := s.passes[at]; last.full || last.wasted {
 		s.enqueueSoon(at)
@@ -219,21 +222,27 @@ func (s *Slots) load(at ClassKey, limit int) Load {
 		load.Running[h.Flow] += h.parallel
 	}
 	for _, t := range s.offers {
-		if t.ClassKey == at && !t.joins {
-			load.Running[t.Flow]++
+		if t.ClassKey == at && !t.joins && !t.used {
+			load.Running[t.Flow] += max(t.parallel, 1)
 		}
 	}
 	return load
 }
 
-// Widen returns how many scripts at a time a Job may run that is about to be launched, at least
-// one. Beside the slot of the offer of its first UID it takes at most half of those that are free
-// in its class, so that a burst of one verb leaves some to the others.
-func (s *Slots) Widen(at ClassKey, most, limit int) int {
+// Widen returns how many scripts at a time the Job of a UID that is offered a slot may run, at least
+// one. Beside that slot it takes at most half of those that are free in its class, so that a burst
+// of one verb leaves some to the others.
+func (s *Slots) Widen(uid types.UID, most, limit int) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	free := limit - s.load(at, limit).Busy()
-	return 1 + min(max(free, 0)/2, max(most-1, 0))
+	t := s.offers[uid]
+	if t == nil {
+		return 1
+	}
+	t.parallel = 1
+	free := limit - s.load(t.ClassKey, limit).Busy()
+	t.parallel += min(max(free, 0)/2, max(most-1, 0))
+	return t.parallel
 }
 
 // Observe records that the cache has a Job, and when its flows were served.
