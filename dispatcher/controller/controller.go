@@ -171,24 +171,28 @@ func (c *Controller) Run(ctx context.Context) {
 	c.noteNamespaces(ctx)
 	c.awaitJobs(ctx)
 	c.enqueueAll()
+	claims := work[types.UID]{"claim", c.claims.Queue, c.claims.Reconcile, c.claims.HasProgressed}
+	runs := work[string]{"Job", c.runs.Queue, c.runs.Reconcile, always}
+	classes := work[string]{"class", c.classes.Queue, c.classes.Reconcile, always}
+	revisions := work[string]{"config revision", c.revisions, c.reconcileRevision, always}
 	var workers sync.WaitGroup
 	workers.Go(func() { c.recheckDropped(ctx) })
 	for range c.opts.Workers {
 		workers.Go(func() {
-			for processNext(ctx, c, "claim", c.claims.Queue, c.claims.Reconcile, c.claims.HasProgressed) {
+			for processNext(ctx, c, claims) {
 			}
 		})
 		workers.Go(func() {
-			for processNext(ctx, c, "Job", c.runs.Queue, c.runs.Reconcile, always) {
+			for processNext(ctx, c, runs) {
 			}
 		})
 		workers.Go(func() {
-			for processNext(ctx, c, "class", c.classes.Queue, c.classes.Reconcile, always) {
+			for processNext(ctx, c, classes) {
 			}
 		})
 	}
 	workers.Go(func() {
-		for processNext(ctx, c, "config revision", c.revisions, c.reconcileRevision, always) {
+		for processNext(ctx, c, revisions) {
 		}
 	})
 	<-ctx.Done()
@@ -199,34 +203,39 @@ func (c *Controller) Run(ctx context.Context) {
 	workers.Wait()
 }
 
-// processNext reconciles the next item of a queue, and forgets its failures if it has progressed.
-// It returns false when the queue is shut down.
-func processNext[T comparable](
-	ctx context.Context, c *Controller, kind string, queue workqueue.TypedRateLimitingInterface[T],
-	reconcile func(context.Context, T) (time.Duration, error), hasProgressed func(T) bool,
-) bool {
-	key, quit := queue.Get()
+// work is a queue of items of one kind, and what is done for each.
+type work[T comparable] struct {
+	kind      string
+	queue     workqueue.TypedRateLimitingInterface[T]
+	reconcile func(context.Context, T) (time.Duration, error)
+	// hasProgressed reports whether the failures of an item that was reconciled are forgotten.
+	hasProgressed func(T) bool
+}
+
+// processNext reconciles the next item of a queue. It returns false when the queue is shut down.
+func processNext[T comparable](ctx context.Context, c *Controller, w work[T]) bool {
+	key, quit := w.queue.Get()
 	if quit {
 		return false
 	}
-	defer queue.Done(key)
+	defer w.queue.Done(key)
 	var requeueAfter time.Duration
 	err := c.recovering(ctx, fmt.Sprint(key), func() (err error) {
-		requeueAfter, err = reconcile(ctx, key)
+		requeueAfter, err = w.reconcile(ctx, key)
 		return err
 	})
 	if err != nil {
 		if !errors.Is(err, context.Canceled) {
-			klog.FromContext(ctx).Error(err, "Failed to reconcile", "kind", kind, "key", key)
+			klog.FromContext(ctx).Error(err, "Failed to reconcile", "kind", w.kind, "key", key)
 		}
-		queue.AddRateLimited(key)
+		w.queue.AddRateLimited(key)
 		return true
 	}
 	if requeueAfter > 0 {
-		queue.AddAfter(key, requeueAfter)
+		w.queue.AddAfter(key, requeueAfter)
 	}
-	if hasProgressed(key) {
-		queue.Forget(key)
+	if w.hasProgressed(key) {
+		w.queue.Forget(key)
 	}
 	return true
 }
