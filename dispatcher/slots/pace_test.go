@@ -2,6 +2,7 @@ package slots
 
 import (
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -24,7 +25,7 @@ func callPaced(t *testing.T, do func(s *Slots, offers func() int)) {
 			t.Fatal(err)
 		}
 		var s *Slots
-		offers := 0
+		var offers atomic.Int32
 		queue := workqueue.NewTypedDelayingQueue[ClassKey]()
 		defer queue.ShutDown()
 		s = New(caches, clock.RealClock{}, queue.AddAfter)
@@ -35,7 +36,7 @@ func callPaced(t *testing.T, do func(s *Slots, offers func() int)) {
 					return
 				}
 				for _, uid := range s.Begin(at) {
-					offers++
+					offers.Add(1)
 					for _, other := range s.Join(uid, "g", 7) {
 						s.Launched(other)
 					}
@@ -51,7 +52,7 @@ func callPaced(t *testing.T, do func(s *Slots, offers func() int)) {
 		do(s, func() int {
 			time.Sleep(gatherFor)
 			synctest.Wait()
-			return offers
+			return int(offers.Load())
 		})
 	})
 }
