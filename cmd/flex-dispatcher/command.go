@@ -140,8 +140,8 @@ func (s *settings) run(ctx context.Context) error {
 		return err
 	}
 	cfg.QPS, cfg.Burst = s.qps, s.burst
-	// Decompressing takes an eighth of the time until the caches of 100,000 claims are filled, and
-	// compressing more of the API server's. Kubernetes' own controllers do the same
+	// Decompressing took an eighth of the processor time until the caches of 100,000 claims were
+	// filled. The network carries more for that. Kubernetes' own controllers do the same
 	// (cmd/kube-controller-manager/app/options, Config).
 	cfg.DisableCompression = true
 	rest.AddUserAgent(cfg, "flex-dispatcher")

@@ -97,8 +97,8 @@ func (a *Actor) Trim(first Member, others []Member) ([]Member, error) {
 	return others[:len(plan.With)], err
 }
 
-// createJob builds the Job of a plan and creates it. It returns the
-// Job that was created or, with an error, the one that was to be.
+// createJob builds the Job of a plan and creates it. It returns the Job that was created or, with an
+// error, the one that was to be.
 func (a *Actor) createJob(ctx context.Context, o *observe.Observation, plan jobs.Plan) (*batchv1.Job, error) {
 	job, err := jobs.Build(plan)
 	if err != nil {

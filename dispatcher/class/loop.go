@@ -54,7 +54,12 @@ func (l *Loop) Enqueue(at slots.ClassKey, after time.Duration) { l.Queue.AddAfte
 func (l *Loop) Reconcile(ctx context.Context, key string) (time.Duration, error) {
 	at := slots.KeyNamed(key)
 	uids := l.Slots.Begin(at)
-	workqueue.ParallelizeUntil(ctx, l.Workers, len(uids), func(i int) { l.serve(ctx, at, uids[i]) })
+	workqueue.ParallelizeUntil(ctx, l.Workers, len(uids), func(i int) {
+		_ = l.Recovering(ctx, string(uids[i]), func() error { // the panic of a report is logged and counted
+			l.serve(ctx, at, uids[i])
+			return nil
+		})
+	})
 	return l.Slots.Again(at), nil
 }
 
